@@ -1,0 +1,22 @@
+#include "base/hash.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+struct hash hash_bytes(const void *p, size_t n)
+{
+    XXH128_canonical_t c;
+    XXH128_canonicalFromHash(&c, XXH3_128bits(p, n));
+    struct hash h;
+    memcpy(h.byte, c.digest, sizeof h.byte);
+    return h;
+}
+
+void hash_print(struct hash h, char out[HASH_TEXT])
+{
+    for (int i = 0; i < 16; i++)
+        snprintf(out + 2 * i, 3, "%02x", h.byte[i]);
+}
+
+int hash_equal(struct hash a, struct hash b) { return memcmp(a.byte, b.byte, sizeof a.byte) == 0; }

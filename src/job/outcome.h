@@ -1,0 +1,21 @@
+/* outcome.h: what became of a run. DIVERGED is a result, a pixel of the map, not an error. */
+#ifndef INVAR_JOB_OUTCOME_H
+#define INVAR_JOB_OUTCOME_H
+
+/* OUTCOME(name, number in files: append, never renumber, meaning) */
+#define OUTCOME_TABLE(OUTCOME) \
+    OUTCOME(DONE, 0, "trained to its last step, or to its target accuracy") \
+    OUTCOME(DIVERGED, 1, "the loss or a weight became non-finite, or the loss exceeded train.diverged_above") \
+    OUTCOME(UNFINISHED, 2, "the step limit came before train.target_accuracy") \
+    OUTCOME(FAILED, 3, "could not be trained; its error text says why")
+
+enum outcome {
+#define OUTCOME(name, number, meaning) OUTCOME_##name = number,
+    OUTCOME_TABLE(OUTCOME)
+#undef OUTCOME
+    OUTCOME_COUNT
+};
+
+const char *outcome_name(enum outcome o);       /* "DONE" */
+
+#endif
