@@ -1,5 +1,5 @@
 /* check.h: tests. Each test runs in a process of its own under a time limit; checks are alive in release builds and
- * print both values. Output is one line a test, "ok NAME" or "not ok NAME", read by tests/run.
+ * print both values. Output is one line a test, "ok NAME" or "not ok NAME", read by tests/all.
  *
  *     #include "check.h"
  *     TEST(add_is_commutative) { CHECK_INT(2 + 3, 3 + 2); }
@@ -20,6 +20,13 @@
 
 #ifndef CHECK_SECONDS
 #define CHECK_SECONDS 120
+#endif
+
+/* Sanitized code is some twenty times slower: sweeps for numbers, not memory, may be thinned out by this. */
+#ifdef __SANITIZE_ADDRESS__
+#define CHECK_SANITIZED 1
+#else
+#define CHECK_SANITIZED 0
 #endif
 
 static int check_failures;

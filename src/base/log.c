@@ -53,7 +53,7 @@ static long times_seen(const char *text)
     state.next = (state.next + 1) % REMEMBERED;
     state.seen[i].hash = h;
     state.seen[i].count = 1;
-    snprintf(state.seen[i].start, sizeof state.seen[i].start, "%s", text);
+    snprintf(state.seen[i].start, sizeof state.seen[i].start, "%.*s", (int)sizeof state.seen[i].start - 1, text);
     return 1;
 }
 

@@ -32,10 +32,16 @@ enum status status_context(enum status s, const char *format, ...)
     char text[STATUS_TEXT_MAX];
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(text, sizeof text, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof text - 2)
-        snprintf(text + n, sizeof text - (size_t)n, ": %s", message);
+    size_t n = strlen(text), m = strlen(message);
+    if (n + 2 + m >= sizeof text)
+        m = n + 3 < sizeof text ? sizeof text - n - 3 : 0;
+    if (m) {
+        memcpy(text + n, ": ", 2);
+        memcpy(text + n + 2, message, m);
+        text[n + 2 + m] = '\0';
+    }
     memcpy(message, text, sizeof message);
     return s;
 }

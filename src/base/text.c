@@ -124,6 +124,8 @@ int text_distance(const char *a, const char *b)
 int text_to_int(const char *s, long long *out)
 {
     char *end;
+    if (s[strspn(s, "+-0123456789")])
+        return 0;                      /* strtoll would skip blanks */
     errno = 0;
     long long v = strtoll(s, &end, 10);
     if (end == s || *end || errno)
@@ -135,6 +137,8 @@ int text_to_int(const char *s, long long *out)
 int text_to_double(const char *s, double *out)
 {
     char *end;
+    if (s[strspn(s, "+-.0123456789eE")])
+        return 0;                      /* strtod takes blanks, hexadecimal, inf and nan too */
     double v = strtod(s, &end);
     if (end == s || *end || !isfinite(v))
         return 0;

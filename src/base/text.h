@@ -25,7 +25,7 @@ void text_add_double(struct text *t, double x);
 /* Edits (insert, delete, replace, swap of neighbours) between a and b; used for "did you mean". */
 int text_distance(const char *a, const char *b);
 
-/* Reads a whole number or a finite real that fills the whole string; returns 0 when it is none. */
+/* Reads a decimal whole number or finite real that fills the whole string; returns 0 when it is none. */
 int text_to_int(const char *s, long long *out);
 int text_to_double(const char *s, double *out);
 
