@@ -29,6 +29,7 @@ struct claim {
     char *text;                 /* as written */
     char *says;                 /* for the reader; may be NULL */
     char *source;               /* where it is claimed; may be NULL */
+    int line, column;           /* where the job file says it, from 1; 0: not in a file */
     struct claim_node *tree;
 };
 

@@ -6,9 +6,10 @@
  *   INT(name, default, min, max, unit, doc)         int64_t name
  *   REAL(name, default, min, max, unit, doc)        double name (min and max are allowed values)
  *   BOOL(name, default, doc)                        bool name
- *   CHOICE(name, TYPE, default, doc)                enum type name; TYPE is one of the lists below
+ *   CHOICE(name, type, TYPE_LIST, default, doc)     enum type name; TYPE_LIST is one of the lists below
  *   LIST(name, default, min, max, unit, doc)        struct key_list name: whole numbers, a single one may stand alone;
- *                                                   the word "end" reads as -1 where min allows it
+ *                                                   the word "end" reads as -1 where min allows it. The default is
+ *                                                   (count, value, ...); an empty list is (0, 0)
  *   TEXT(name, default, doc)                        char name[KEY_TEXT]
  */
 #ifndef INVAR_JOB_KEYS_H
@@ -59,6 +60,10 @@ struct key_list {
     ITEM(LOSS_CROSS_ENTROPY, "cross_entropy", "-log softmax(logits)[target]") \
     ITEM(LOSS_MSE, "mse", "mean over classes of (logit - one_hot(target))^2")
 
+#define ACE_OUTPUTS_LIST(ITEM) \
+    ITEM(ACE_LOGITS, "logits", "all logits") \
+    ITEM(ACE_CENTERED_LOGITS, "centered_logits", "logits minus their mean over the classes: without the common shift, which softmax ignores")
+
 #define PROBE_STORE_LIST(ITEM) \
     ITEM(STORE_NONE, "none", "nothing per sample") \
     ITEM(STORE_COORDINATES, "coordinates", "core coordinates z = Q'h of every probe input (needed for cross-run correlations)") \
@@ -73,6 +78,7 @@ enum precision { PRECISION_LIST(KEY_ENUMERATE) };
 enum init_scheme { INIT_SCHEME_LIST(KEY_ENUMERATE) };
 enum optimizer_kind { OPTIMIZER_LIST(KEY_ENUMERATE) };
 enum loss { LOSS_LIST(KEY_ENUMERATE) };
+enum ace_outputs { ACE_OUTPUTS_LIST(KEY_ENUMERATE) };
 enum probe_store { PROBE_STORE_LIST(KEY_ENUMERATE) };
 #undef KEY_ENUMERATE
 
@@ -93,7 +99,7 @@ enum probe_store { PROBE_STORE_LIST(KEY_ENUMERATE) };
     INT(d_model, 64, 1, 8192, "1", "width of the residual stream") \
     INT(heads, 4, 1, 128, "1", "attention heads per block") \
     INT(d_head, 0, 0, 8192, "1", "width of a head; 0 = d_model / heads") \
-    LIST(d_mlp, {1, {256}}, 0, 65536, "1", "hidden width of the MLP, one for all blocks or one per block; 0 = no MLP in that block") \
+    LIST(d_mlp, (1, 256), 0, 65536, "1", "hidden width of the MLP, one for all blocks or one per block; 0 = no MLP in that block") \
     CHOICE(norm, norm, NORM_LIST, NORM_POST, "where layer normalisation stands") \
     BOOL(bias, true, "biases in attention, MLP and unembedding") \
     CHOICE(activation, activation, ACTIVATION_LIST, ACTIVATION_RELU, "of the MLP") \
@@ -106,7 +112,8 @@ enum probe_store { PROBE_STORE_LIST(KEY_ENUMERATE) };
     CHOICE(scheme, init_scheme, INIT_SCHEME_LIST, INIT_PYTORCH, "distribution of the initial weights; layer norm starts at gain 1, shift 0") \
     REAL(std, 0.02, 0.0, 1e6, "1", "standard deviation of the normal schemes")
 
-/* Factors on the initial values (weights and biases) of a tensor group. They multiply: query_key is also under attention and all. */
+/* Factors on the initial values (weights and biases) of a tensor group. They multiply: query_key is also under attention
+ * and all. */
 #define INIT_SCALE_KEYS(INT, REAL, BOOL, CHOICE, LIST, TEXT) \
     REAL(all, 1.0, 0.0, 1e6, "1", "factor on every tensor but the layer norms") \
     REAL(token, 1.0, 0.0, 1e6, "1", "factor on the token embedding") \
@@ -126,7 +133,7 @@ enum probe_store { PROBE_STORE_LIST(KEY_ENUMERATE) };
     REAL(momentum, 0.0, 0.0, 0.9999999, "1", "SGD: momentum") \
     REAL(weight_decay, 0.0, 0.0, 1e6, "1", "") \
     CHOICE(loss, loss, LOSS_LIST, LOSS_CROSS_ENTROPY, "") \
-    LIST(positions, {0, {0}}, -8192, 8191, "1", "positions at which the loss looks; negative ones count from the end; empty = all that the task asks") \
+    LIST(positions, (0, 0), -8192, 8191, "1", "positions at which the loss looks; negative ones count from the end; empty = all that the task asks") \
     INT(batch, 64, 0, 100000000, "1", "sequences per step; 0 = the whole training set") \
     INT(epochs, 40, 0, 100000000, "1", "passes over the training set, reshuffled each") \
     INT(steps, 0, 0, INT64_MAX, "1", "optimiser steps; 0 = epochs times the steps of an epoch") \
@@ -136,10 +143,11 @@ enum probe_store { PROBE_STORE_LIST(KEY_ENUMERATE) };
     REAL(diverged_above, 1e4, 0.0, 1e30, "1", "a loss above this, or a loss or weight that is not finite, ends the run as DIVERGED")
 
 #define PROBE_KEYS(INT, REAL, BOOL, CHOICE, LIST, TEXT) \
-    LIST(at, {1, {-1}}, -1, INT64_MAX, "1", "steps after which the probes look; end = after the last step")
+    LIST(at, (1, -1), -1, INT64_MAX, "1", "steps after which the probes look; end = after the last step")
 
 #define PROBE_ACE_KEYS(INT, REAL, BOOL, CHOICE, LIST, TEXT) \
     INT(layer, 0, 0, 64, "1", "block whose output is probed; 0 = no core is extracted") \
+    CHOICE(outputs, ace_outputs, ACE_OUTPUTS_LIST, ACE_LOGITS, "task outputs whose gradients make the observability") \
     REAL(energy, 0.999, 0.0, 1.0, "1", "share of the squared core weights that the core must hold") \
     INT(rank, 0, 0, 8192, "1", "fixed core dimension; 0 = by energy") \
     REAL(tolerance, 1e-3, 0.0, 1.0, "1", "accuracy that keeping only the core may lose (sufficient dimension)") \
@@ -153,13 +161,13 @@ enum probe_store { PROBE_STORE_LIST(KEY_ENUMERATE) };
     INT(tile_runs, 0, 0, 1000000, "1", "runs per tile; 0 = one run where a run takes a second or more, otherwise some seconds of work")
 
 #define GATHER_KEYS(INT, REAL, BOOL, CHOICE, LIST, TEXT) \
-    LIST(grid, {2, {1, 1}}, 1, 1024, "1", "process grid [rows, columns] of the ScaLAPACK stage") \
+    LIST(grid, (2, 1, 1), 1, 1024, "1", "process grid [rows, columns] of the ScaLAPACK stage") \
     INT(block, 32, 1, 4096, "1", "block size of the block-cyclic distribution") \
     INT(seed, 0, 0, INT64_MAX, "1", "seed of the permutation null and of the held-out split")
 
 #define GATHER_CCA_KEYS(INT, REAL, BOOL, CHOICE, LIST, TEXT) \
     BOOL(pairs, true, "canonical correlations, overlaps and the consensus of all pairs of runs") \
-    INT(null, 200, 0, 1000000, "1", "permutations of the null distribution") \
+    INT(permutations, 200, 0, 1000000, "1", "permutations of the null distribution") \
     REAL(heldout, 0.5, 0.0, 0.9, "1", "share of the probe inputs held out for canonical_correlation_heldout; 0 = none") \
     REAL(rank_tolerance, 1e-8, 0.0, 1.0, "1", "directions below this share of the largest singular value are no part of a run's basis")
 
@@ -212,6 +220,8 @@ const struct key *key_at(int i);
 const struct key *key_find(const char *path);
 /* The path nearest to a wrong one, or NULL when none is near. */
 const char *key_nearest(const char *path);
+/* The part of a path behind its last dot. */
+const char *key_last_name(const char *path);
 /* Sets every key to its default. */
 void key_defaults(struct spec *s);
 

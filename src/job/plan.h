@@ -21,9 +21,13 @@ struct cost {
 };
 
 /* What a core does in small transformers, rounded down; an estimate is good to a factor of two or so. */
-#define PLAN_FLOPS_PER_SECOND 5e10
+#define PLAN_FLOPS_PER_SECOND 8e10
 
 struct cost plan_cost(const struct spec *s);
+
+/* Steps of an epoch (the last one may be short), and optimiser steps of the whole training. */
+int64_t plan_epoch_steps(const struct spec *s);
+int64_t plan_steps(const struct spec *s);
 
 struct plan_tile {
     size_t first, count;     /* runs [first, first + count) */
@@ -49,9 +53,9 @@ void plan_free(struct plan *p);
 /* The order in which tiles are handed out: longest first, ties by number. out: order[tiles]. */
 void plan_order(const struct plan *p, size_t *order);
 
-/* For people: runs, tiles, axes, core-hours, memory, disk, files, and a warning line for each reason why the job
- * cannot fit: `memory_available` and `disk_available` in bytes (0 = unknown), `ranks` (0 = unknown).
- * *fits is set to 0 when it cannot. The caller frees the text. */
+/* For people: runs, tiles, axes, core-hours, memory, disk, files, and a line "does not fit: ..." for each reason why
+ * the job cannot run as it is: `memory_available` (bytes that `ranks` ranks have together) and `disk_available` in
+ * bytes, `ranks`; 0 = unknown. *fits is set to 0 when it cannot, else to 1. The caller frees the text. */
 char *plan_print(const struct job *job, const struct plan *p, double memory_available, double disk_available,
                  int ranks, int *fits);
 

@@ -1,8 +1,14 @@
 /* schedule.h: what should worker w do next? The coordinator's decisions, pure: no MPI, no clock, no files.
  *
  * The shell (mpi/coordinator.c) tells what happened and when; this says what to do. Every open tile is handed to one
- * worker at a time, longest first. A worker may hold two tiles: the one it trains and the next one, fetched ahead.
- * A tile whose worker is lost is handed out again; one that has lost its worker SCHEDULE_STRIKES times is quarantined.
+ * worker at a time, longest first. A tile whose worker is lost is handed out again; one that was in training on
+ * SCHEDULE_STRIKES lost workers is quarantined.
+ *
+ * A worker may hold two tiles: the one it trains, which is the one it got first, and the next one, fetched ahead (which is
+ * not to blame when the worker is lost). Only short tiles are fetched ahead, and none once fewer are open than there are
+ * workers: a tile that waits for its worker to end a long one is kept from an idle worker, and for a long tile the time
+ * of one message does not matter. A worker that is told to wait asks again when its tile has ended.
+ *
  * Tested by simulation with thousands of workers, failures and lost messages.
  */
 #ifndef INVAR_JOB_SCHEDULE_H
@@ -26,11 +32,25 @@ enum schedule_answer {
     SCHEDULE_FINISHED    /* nothing ever again: all tiles finished, failed or quarantined, or schedule_stop was called */
 };
 
-/* Worker `worker` (0..workers-1) asks for work. `seconds_left` until the time limit (INFINITY: none): a tile that
- * cannot end or be checkpointed before is not started. */
+/* Longer tiles (by estimate) are not fetched ahead. */
+#define SCHEDULE_AHEAD_SECONDS 10.0
+
+/* A tile that is stopped after this many seconds has made progress worth its checkpoint: little, since otherwise a job
+ * whose launches are all shorter would never go on. */
+#define SCHEDULE_USEFUL_SECONDS 2.0
+
+/* Worker `worker` (0..workers-1) asks for work. `seconds_left` until the time limit (INFINITY: none): tiles that end
+ * before it come first, then any tile while at least SCHEDULE_USEFUL_SECONDS are left, then none. A worker that holds
+ * two tiles waits. A worker that was lost and asks again is alive. */
 enum schedule_answer schedule_next(struct schedule *s, int worker, double seconds_left, size_t *tile);
 
-/* What happened. A late report of a tile that was handed on is accepted once and otherwise ignored. */
+/* The worker says which tiles it holds (n <= 2 of them, the one in training first). Tiles that were handed to it but
+ * are not among them never arrived: they are open again, without a strike. Open tiles among them are its own again.
+ * For transports that may lose an answer; with MPI, which does not, it need not be called. */
+void schedule_holds(struct schedule *s, int worker, const size_t *tile, int n);
+
+/* What happened. Late and double reports are harmless: a finished tile is finished whoever reports it and whatever was
+ * thought of it before; a failure counts unless another worker has the tile by now. */
 void schedule_finished(struct schedule *s, int worker, size_t tile);
 void schedule_failed(struct schedule *s, int worker, size_t tile);      /* the worker lives, the tile could not be done */
 void schedule_returned(struct schedule *s, int worker, size_t tile);    /* checkpointed and given back unfinished */
