@@ -1,0 +1,192 @@
+/* kern.h: the arithmetic of a model, in float (f32) and double (f64), for several instruction sets.
+ *
+ * Kernels take pointers and sizes and fill arrays; they allocate nothing, print nothing and cannot fail. The same bits
+ * come out on every instruction set: each is compiled from the same sources (isa.c), vectors have the same
+ * number of lanes everywhere (simd.h), and exp and the error function are our own (math.inc).
+ *
+ * Arrays are row-major. "ld" is the distance of rows in elements. Activations [rows][width] lie in rows of
+ * kern_ld(width) elements; the elements past the width are zero on entry and stay zero.
+ *
+ * Dropout: a keep bit per element, made by dropout_bits from Philox4x32-10 as a pure function of (seed, step, site,
+ * sequence, element), so that it does not depend on how a batch is cut. Elements come in chunks of 16, the bits of one
+ * uint16_t; a mask of [rows][width] has kern_chunks(width) words a row. An element is kept when its 16 random bits are
+ * at least `threshold` = round(65536 p), and what is kept is scaled by the reciprocal of the realised keep probability,
+ * 65536 / (65536 - threshold): the mean is exact, the share dropped is p to 1/131072.
+ */
+#ifndef INVAR_KERN_KERN_H
+#define INVAR_KERN_KERN_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define KERN_CHUNK 16
+
+static inline size_t kern_chunks(size_t width) { return (width + KERN_CHUNK - 1) / KERN_CHUNK; }
+
+/* Row distance of activations: whole chunks, and not a multiple of 512 bytes (in float), because the columns of such
+ * an array would all fall into a few sets of the first-level cache. */
+static inline size_t kern_ld(size_t width)
+{
+    size_t ld = kern_chunks(width) * KERN_CHUNK;
+    return ld % 128 ? ld : ld + KERN_CHUNK;
+}
+
+/* Elements of a packed k x n matrix. */
+static inline size_t kern_packed_size(size_t k, size_t n) { return k * ((n + 31) / 32 * 32); }
+
+/* Chunks of the attention of one head over n positions: query chunk c (16 queries) sees keys 0..16c+15, and key j
+ * of it is chunk 8c(c+1) + j; bit i of the chunk is query 16c + i. */
+static inline size_t kern_attention_chunks(size_t n) { return 8 * kern_chunks(n) * (kern_chunks(n) + 1); }
+
+/* Rows of 16 that the attention weights of a head take: sum over query chunks of the last query's keys, rounded up. */
+size_t kern_attention_rows(size_t queries, const int32_t *position);
+
+/* Counter of a dropout mask. Philox counter {block low, block high, index = step, purpose = PURPOSE_DROPOUT}, key seed;
+ * block = site 2^56 + sequence 2^29 + b. Group g of 8 chunks comes from the 16 blocks b = 16g..16g+15: chunk
+ * 8g + 2w + h is half h (0: low 16 bits) of word w, its bit i from block 16g + i. */
+struct kern_dropout {
+    uint64_t seed, step;
+    uint32_t site;           /* 4 (layer - 1) + which */
+    uint32_t sequence;       /* number in the batch, below 2^27 */
+    uint32_t threshold;      /* 1..65535 */
+};
+#define KERN_GROUP_CHUNKS 8
+#define KERN_GROUPS_MAX ((size_t)1 << 25)
+
+/* Constants of one optimiser step, computed once in double. */
+struct kern_adamw {
+    double decay;            /* 1 - lr weight_decay */
+    double beta1, beta2;
+    double step;             /* lr / (1 - beta1^t) */
+    double root;             /* 1 / (1 - beta2^t) */
+    double eps;
+};
+struct kern_sgd {
+    double lr, momentum, weight_decay;
+};
+
+/* What a loss kernel adds up over rows. */
+struct kern_loss {
+    double sum;              /* of the row losses */
+    size_t correct;          /* rows whose largest logit is the target's; ties: the lowest class counts */
+};
+
+/* Structs with arrays of the precision. P is f32 or f64.
+ *
+ * attention: the heads of one sequence, head h in columns h * width and on. Query i (row i of q) stands at position[i]
+ * (ascending) and sees keys 0..position[i]. Weights p: kern_attention_rows rows of 16 queries a head, key by key
+ * within a query chunk; the mask's words are in the same order (NULL: no dropout); heads are head_rows rows apart in
+ * both.
+ * Scratch: kern_attention_scratch elements a head.
+ *   forward   out[i] = sum_j drop(softmax_j(scale q_i . k_j)) v_j;  p holds the softmax
+ *   backward  d_out -> d_q (set), d_k, d_v (added to). With `own` set only key position[i] of query i gets d_k and d_v,
+ *             rows i of them: the path by which position i sees itself.
+ *
+ * norm: r = x + drop(y) (y NULL: r = x), hat = (r - mean) / sqrt(var + 1e-5), out = gain hat + shift; rstd per row.
+ * norm_backward: d_x = LN'(d_out) (+ add when not NULL), d_y = d_x through the mask (d_y NULL: not wanted);
+ *             added to: d_gain, d_shift, d_bias = column sums of d_y (or of d_x when d_y is NULL); each may be NULL. */
+#define KERN_STRUCTS(P, real) \
+struct kern_attention_##P { \
+    size_t heads, queries, keys, width, head_rows; \
+    const int32_t *position; \
+    const real *q, *k, *v; size_t q_ld, kv_ld; \
+    real scale; \
+    const uint16_t *mask; real keep_scale; \
+    real *p, *scratch; \
+    real *out; size_t out_ld; \
+    const real *d_out; \
+    real *d_q, *d_k, *d_v; size_t d_q_ld, d_kv_ld; \
+    int own; \
+}; \
+struct kern_norm_##P { \
+    size_t rows, width; \
+    const real *x, *y; const uint16_t *mask; real keep_scale; \
+    const real *gain, *shift; \
+    real *out, *hat, *rstd; \
+    const real *d_out, *add; \
+    real *d_x, *d_y, *d_gain, *d_shift, *d_bias; \
+};
+
+/* Scratch of attention, elements a head. */
+static inline size_t kern_attention_scratch(size_t keys, size_t width)
+{
+    return KERN_CHUNK * (width + 2 * (kern_chunks(keys) * KERN_CHUNK));
+}
+
+/* F(result, name, arguments).
+ *
+ * pack, pack_transposed   B[k][n], or its transpose B[n][k], into panels for gemm; packed: kern_packed_size, aligned
+ * gemm       C[m][n] = start + A[m][k] B. start: NULL = 0; start_ld 0 = one row for all (a bias); C itself = add to C.
+ *            Each element is one chain of fused multiply-adds in the order of k.
+ * gemm_tn    C[m][n] += A[k][m]' B[k][n]
+ * residual   out = x + drop(y)                        (mask NULL: no dropout; so in all the following)
+ * residual_backward   d_y = drop'(d_x) (d_y NULL: not wanted), d_bias += column sums of it (may be NULL)
+ * relu       u <- drop(max(u, 0)); relu_backward: d <- d where h = relu(u) is positive, times keep_scale, else 0
+ * gelu       h = drop(gelu(u));    gelu_backward: d <- drop'(d) gelu'(u);        d_bias += column sums (may be NULL)
+ * column_sums   sum[width] += sum over rows of x
+ * gather     out row i = x row index[i];  scatter_add: x row index[i] += in row i, in order of i
+ * cross_entropy, mse   adds losses and hits of the rows; logits become the gradient times `factor` when gradient is set
+ * adamw, sgd   one step on n parameters; g is left as it is. AdamW: p <- p decay; m <- b1 m + (1-b1) g;
+ *            v <- b2 v + (1-b2) g^2; p <- p - step m / (sqrt(v root) + eps).
+ *            SGD: u <- momentum u + g + wd p; p <- p - lr u
+ * is_finite  1 when no element is infinite or NaN
+ * exp_nonpositive, erfc_nonnegative   the functions used inside, for tests; see math.inc
+ * dropout_bits   groups [first, first + groups) of a mask, 8 words each */
+#define KERN_FUNCTIONS(F, P, real) \
+F(void, pack, (size_t k, size_t n, const real *b, size_t ldb, real *packed)) \
+F(void, pack_transposed, (size_t k, size_t n, const real *b, size_t ldb, real *packed)) \
+F(void, gemm, (size_t m, size_t n, size_t k, const real *a, size_t lda, const real *packed, \
+               const real *start, size_t start_ld, real *c, size_t ldc)) \
+F(void, gemm_tn, (size_t m, size_t n, size_t k, const real *a, size_t lda, const real *b, size_t ldb, \
+                  real *c, size_t ldc)) \
+F(void, attention_forward, (const struct kern_attention_##P *t)) \
+F(void, attention_backward, (const struct kern_attention_##P *t)) \
+F(void, norm_forward, (const struct kern_norm_##P *t)) \
+F(void, norm_backward, (const struct kern_norm_##P *t)) \
+F(void, residual, (size_t rows, size_t width, const real *x, const real *y, const uint16_t *mask, real keep_scale, \
+                   real *out)) \
+F(void, residual_backward, (size_t rows, size_t width, const real *d_x, const uint16_t *mask, real keep_scale, \
+                            real *d_y, real *d_bias)) \
+F(void, relu_forward, (size_t rows, size_t width, real *u, const uint16_t *mask, real keep_scale)) \
+F(void, relu_backward, (size_t rows, size_t width, const real *h, real keep_scale, real *d, real *d_bias)) \
+F(void, gelu_forward, (size_t rows, size_t width, const real *u, const uint16_t *mask, real keep_scale, real *h)) \
+F(void, gelu_backward, (size_t rows, size_t width, const real *u, const uint16_t *mask, real keep_scale, real *d, \
+                        real *d_bias)) \
+F(void, column_sums, (size_t rows, size_t width, const real *x, size_t ld, real *sum)) \
+F(void, gather, (size_t rows, size_t width, const real *x, size_t ldx, const int32_t *index, real *out, size_t ldo)) \
+F(void, scatter_add, (size_t rows, size_t width, const real *in, size_t ldi, const int32_t *index, real *x, \
+                      size_t ldx)) \
+F(void, cross_entropy, (size_t rows, size_t classes, real *logits, size_t ld, const int32_t *target, real factor, \
+                        int gradient, struct kern_loss *loss)) \
+F(void, mse, (size_t rows, size_t classes, real *logits, size_t ld, const int32_t *target, real factor, \
+              int gradient, struct kern_loss *loss)) \
+F(void, adamw, (size_t n, real *p, const real *g, real *m, real *v, const struct kern_adamw *c)) \
+F(void, sgd, (size_t n, real *p, const real *g, real *u, const struct kern_sgd *c)) \
+F(int, is_finite, (size_t n, const real *x)) \
+F(void, exp_nonpositive, (size_t n, const real *x, real *y)) \
+F(void, erfc_nonnegative, (size_t n, const real *x, real *y)) \
+F(void, dropout_bits, (const struct kern_dropout *d, size_t first, size_t groups, uint16_t *bits))
+
+KERN_STRUCTS(f32, float)
+KERN_STRUCTS(f64, double)
+
+#define KERN_MEMBER(result, name, arguments) result (*name) arguments;
+struct kern_f32 { KERN_FUNCTIONS(KERN_MEMBER, f32, float) };
+struct kern_f64 { KERN_FUNCTIONS(KERN_MEMBER, f64, double) };
+#undef KERN_MEMBER
+
+/* The kernels of the instruction set in use: the best that the processor has, or the one that the environment
+ * variable INVAR_ISA names (avx512, avx2, scalar).   out: *f32, *f64 (either may be NULL)
+ * fails: STATUS_ENVIRONMENT when INVAR_ISA is not a name, or names what this processor or build lacks */
+enum status kern_get(const struct kern_f32 **f32, const struct kern_f64 **f64);
+/* Name of the instruction set that kern_get gives, or "none" when it fails. */
+const char *kern_isa_name(void);
+
+/* For tests: instruction set number i of this build, best first; NULL past the end. */
+const char *kern_isa_at(int i);
+/* Pins the instruction set for this process from now on, over INVAR_ISA; NULL unpins. Same failures as kern_get. */
+enum status kern_pin(const char *isa);
+
+#endif
