@@ -45,7 +45,7 @@ struct record {
     uint64_t seed;
     enum outcome outcome;
     int64_t steps;                /* steps done */
-    int64_t last_finite_step;     /* the last step with a finite loss and finite weights */
+    int64_t last_finite_step;     /* the last step with a finite loss and finite weights; -1: none */
     double wall_time;             /* seconds of training, over all launches */
     int restarts;                 /* times it went on from a checkpoint */
     double loss_train, loss_test, accuracy_train, accuracy_test;   /* the last point of the curves; NAN when not finite */

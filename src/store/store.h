@@ -3,6 +3,7 @@
  *     DIR/job.yaml          the effective job of the last launch
  *     DIR/tiles/ID.nc       finished tiles, published whole
  *     DIR/checkpoints/ID.ck unfinished tiles
+ *     DIR/damaged/          files that were cut short or changed, moved there
  *     DIR/log.txt           what happened
  *     DIR/lock              held while a launch trains or gathers
  *     DIR/runs.nc, cross_run.nc, phase_map.nc, report.html, figures/     from gather and report
@@ -17,9 +18,9 @@
 
 struct store;
 
-/* Opens or makes the folder for this job and takes the lock.
+/* Opens or makes the folder for this job, takes the lock, and lets the log go to DIR/log.txt, too.
  * fails: STATUS_LOCKED (text: host, process, since when), STATUS_JOB when the folder holds runs that this job lacks
- * (text: which keys differ and what to do), STATUS_IO */
+ * (text: which keys differ and what to do), STATUS_VERSION, STATUS_IO */
 enum status store_open(const char *dir, const struct job *job, struct store **store);
 /* Opens an existing folder to read: no lock, nothing is written; *job is the effective job found there (job_free). */
 enum status store_open_read(const char *dir, struct store **store, struct job **job);
@@ -31,12 +32,16 @@ enum status store_join(const char *dir, const struct job *job, struct store **st
 
 /* ---- finished runs ---- */
 
-/* What the tiles hold, by job run: done[run] = outcome or -1. Files that are damaged, cut short or of another version
- * are moved aside to DIR/damaged/ (in read mode only listed) and their runs count as missing.
- * out: outcome[job_runs(job)]; *damaged the number of such files */
+/* What the tiles hold, by job run: outcome[run], or -1. Where two tiles hold a run, one in which it
+ * did not fail counts, then the first by name. Files that are damaged or cut short are moved to DIR/damaged/ by the holder
+ * of the lock, and only named in the log by others; their runs count as missing. Every file is read and verified.
+ * out: outcome[job_runs(job)]; *damaged the number of such files
+ * fails: STATUS_IO; STATUS_VERSION when a tile has a format version that this program does not know: it may hold hours
+ * of work, so it is neither trained anew nor moved (text: which file and what to do) */
 enum status store_scan(struct store *s, const struct job *job, int *outcome, int *damaged);
 
-/* Publishes a finished tile: temporary name, checksum, fsync, rename, fsync of the folder.
+/* Publishes a finished tile: temporary name, checksum, fsync, rename, fsync of the folder. A tile file of the same
+ * name is replaced when all its runs are among the records; otherwise the new one gets a free name beside it.
  * fails: STATUS_IO (disk full, quota, ...): nothing is changed */
 enum status store_put_tile(struct store *s, const struct job *job, const struct plan_tile *tile,
                            const struct record *records, int count);
@@ -57,7 +62,8 @@ void store_drop_checkpoint(struct store *s, const char *tile_id);
 
 /* ---- any other file, published whole ---- */
 
-/* A temporary path beside `name` in the folder, unique to this launch; freed by the caller. */
+/* A temporary path beside `name` in the folder ("runs.nc", "figures/loss.svg": the subfolder is made), unique to this
+ * launch; freed by the caller with memory_free. What a dead launch leaves behind is removed by the next store_open. */
 char *store_temporary(struct store *s, const char *name);
 /* fsync, rename to DIR/name, fsync of the folder. On failure the temporary file is removed. */
 enum status store_publish(struct store *s, const char *temporary, const char *name);
