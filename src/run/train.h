@@ -30,7 +30,8 @@ enum train_end {
  * A damaged or foreign state is said in the log and the run starts anew.
  * out: *record (record_clear), filled when *end is TRAIN_FINISHED
  * repeats: same bits whether or not it was stopped and resumed in between, for any number of ranks
- * fails: STATUS_JOB, STATUS_NUMERIC (of a probe): the caller records the run as FAILED; STATUS_IO from save */
+ * fails: STATUS_JOB, STATUS_NUMERIC (of a probe): the caller records the run as FAILED; STATUS_ENVIRONMENT (no kernels for
+ * this processor); whatever save returns */
 enum status train_run(const struct spec *spec, uint64_t seed, const struct train_control *control,
                       const void *state, size_t n, struct record *record, enum train_end *end);
 
