@@ -17,7 +17,7 @@ struct judged {
  * fails: STATUS_IO when runs.nc is not there */
 enum status claims_judge(const char *dir, const struct job *job, struct judged *judged);
 void claims_clear(struct judged *judged, int n);
-/* The table for a terminal; memory_free. */
+/* The table for a terminal, and how many hold; what each claim says in words is left to the report. memory_free. */
 char *claims_print(const struct judged *judged, int n);
 
 #endif

@@ -1,0 +1,235 @@
+#include "analysis/phase_map.h"
+
+#include "analysis/variables.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "store/ncfile.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The grid of the axes, each by ascending value, the last one fastest. */
+struct grid {
+    const struct job *job;
+    size_t points, runs;
+    size_t *point;               /* [runs] the point of each run */
+    char *name[JOB_AXES_MAX];
+    struct text dims;            /* the axes' names, for variables */
+};
+
+static void grid_open(struct grid *g, const struct job *job)
+{
+    *g = (struct grid){.job = job, .points = 1, .runs = job_runs(job)};
+    int *rank[JOB_AXES_MAX], position[JOB_AXES_MAX], seed;
+    for (int a = 0; a < job->axes; a++) {
+        const struct axis *axis = &job->axis[a];
+        int *order = memory_new((size_t)axis->count, sizeof *order);
+        rank[a] = memory_new((size_t)axis->count, sizeof *rank[a]);
+        variables_axis_order(axis, order);
+        for (int i = 0; i < axis->count; i++)
+            rank[a][order[i]] = i;
+        memory_free(order);
+        g->points *= (size_t)axis->count;
+        g->name[a] = variables_axis_name(axis);
+        text_add(&g->dims, "%s%s", a ? " " : "", g->name[a]);
+    }
+    g->point = memory_new(g->runs, sizeof *g->point);
+    for (size_t r = 0; r < g->runs; r++) {
+        job_locate(job, r, position, &seed);
+        for (int a = 0; a < job->axes; a++)
+            g->point[r] = g->point[r] * (size_t)job->axis[a].count + (size_t)rank[a][position[a]];
+    }
+    for (int a = 0; a < job->axes; a++)
+        memory_free(rank[a]);
+}
+
+static void grid_close(struct grid *g)
+{
+    for (int a = 0; a < g->job->axes; a++)
+        memory_free(g->name[a]);
+    memory_free(g->point);
+    text_free(&g->dims);
+}
+
+static void put_axes(struct ncfile *f, const struct grid *g)
+{
+    for (int a = 0; a < g->job->axes; a++)
+        ncfile_dimension(f, g->name[a], (size_t)g->job->axis[a].count);
+    for (int a = 0; a < g->job->axes; a++) {
+        const struct axis *axis = &g->job->axis[a];
+        int *order = memory_new((size_t)axis->count, sizeof *order);
+        double *value = memory_new((size_t)axis->count, sizeof *value);
+        variables_axis_order(axis, order);
+        for (int i = 0; i < axis->count; i++)
+            value[i] = axis->value[order[i]];
+        variables_axis_define(f, axis, g->name[a], g->name[a]);
+        ncfile_put(f, g->name[a], value);
+        memory_free(order);
+        memory_free(value);
+    }
+}
+
+/* From good to bad; of two outcomes that are equally frequent, the map shows the worse. */
+static const enum outcome by_severity[OUTCOME_COUNT] = {OUTCOME_DONE, OUTCOME_UNFINISHED, OUTCOME_DIVERGED,
+                                                        OUTCOME_FAILED};
+
+/* The most frequent outcome of a point and how often it is; -1 where no run has finished. */
+static int majority(const size_t count[OUTCOME_COUNT], size_t *often)
+{
+    int most = -1;
+    *often = 0;
+    for (int i = 0; i < OUTCOME_COUNT; i++)
+        if (count[by_severity[i]] > 0 && count[by_severity[i]] >= *often) {
+            most = by_severity[i];
+            *often = count[most];
+        }
+    return most;
+}
+
+static void put_outcomes(struct ncfile *f, const struct grid *g, const double *outcome)
+{
+    size_t (*count)[OUTCOME_COUNT] = memory_new(g->points, sizeof *count);
+    for (size_t r = 0; r < g->runs; r++)
+        if (outcome[r] >= 0 && outcome[r] < OUTCOME_COUNT)
+            count[g->point[r]][(int)outcome[r]]++;
+    double *most = memory_new(g->points, sizeof *most), *share = memory_new(g->points, sizeof *share);
+    double *present = memory_new(g->points, sizeof *present);
+    for (size_t p = 0; p < g->points; p++) {
+        size_t often;
+        int m = majority(count[p], &often);
+        for (int o = 0; o < OUTCOME_COUNT; o++)
+            present[p] += (double)count[p][o];
+        most[p] = m < 0 ? (double)NAN : (double)m;
+        share[p] = m < 0 ? NAN : (double)often / present[p];
+    }
+    const char *words[OUTCOME_COUNT], *dims = text_string(&g->dims);
+    for (int o = 0; o < OUTCOME_COUNT; o++)
+        words[o] = outcome_name((enum outcome)o);
+    ncfile_variable(f, "outcome", NCFILE_INT, dims, "1", "most frequent outcome over seeds; of equals, the worse");
+    ncfile_flags(f, "outcome", OUTCOME_COUNT, words);
+    ncfile_put(f, "outcome", most);
+    ncfile_variable(f, "outcome_share", NCFILE_DOUBLE, dims, "1", "share of the finished runs that have this outcome");
+    ncfile_put(f, "outcome_share", share);
+    ncfile_variable(f, "runs", NCFILE_INT, dims, "1", "finished runs");
+    ncfile_put(f, "runs", present);
+    memory_free(count);
+    memory_free(most);
+    memory_free(share);
+    memory_free(present);
+}
+
+static void put_statistic(struct ncfile *f, const struct grid *g, struct ncfile *runs, const char *variable,
+                          const char *statistic, const char *says, const double *x)
+{
+    int is_count = !strcmp(statistic, "count");
+    char *name = memory_format("%s_%s", variable, statistic);
+    char *long_name = memory_format("%s: %s", ncfile_get_attribute(runs, variable, "long_name"), says);
+    const char *units = ncfile_get_attribute(runs, variable, "units");
+    ncfile_variable(f, name, is_count ? NCFILE_INT : NCFILE_DOUBLE, text_string(&g->dims), is_count ? "1" : units,
+                    long_name);
+    ncfile_put(f, name, x);
+    memory_free(name);
+    memory_free(long_name);
+}
+
+/* Mean and standard deviation by Welford's recurrence (Technometrics 4, 1962), over the runs that have a value. */
+static void put_scalar(struct ncfile *f, const struct grid *g, struct ncfile *runs, const char *variable)
+{
+    double *x = ncfile_get(runs, variable, NULL);
+    if (!x)
+        return;
+    double *n = memory_new(g->points, sizeof *n), *mean = memory_new(g->points, sizeof *mean);
+    double *square = memory_new(g->points, sizeof *square);
+    for (size_t r = 0; r < g->runs; r++) {
+        size_t p = g->point[r];
+        if (!isfinite(x[r]))
+            continue;
+        double step = x[r] - mean[p];
+        n[p]++;
+        mean[p] += step / n[p];
+        square[p] += step * (x[r] - mean[p]);
+    }
+    for (size_t p = 0; p < g->points; p++) {
+        if (n[p] < 1)
+            mean[p] = NAN;
+        square[p] = n[p] < 2 ? NAN : sqrt(square[p] / (n[p] - 1));
+    }
+    put_statistic(f, g, runs, variable, "mean", "mean over seeds", mean);
+    put_statistic(f, g, runs, variable, "std", "sample standard deviation over seeds", square);
+    put_statistic(f, g, runs, variable, "count", "runs that have a value", n);
+    memory_free(x);
+    memory_free(n);
+    memory_free(mean);
+    memory_free(square);
+}
+
+/* Whether a variable of runs.nc is a result of a run: a number per run that is no coordinate and no flag. */
+static int is_scalar(const struct grid *g, struct ncfile *runs, const char *name)
+{
+    size_t length;
+    if (ncfile_rank(runs, name) != 1 || strcmp(ncfile_variable_dimension(runs, name, 0, &length), "run"))
+        return 0;
+    for (int a = 0; a < g->job->axes; a++)
+        if (!strcmp(name, g->name[a]))
+            return 0;
+    return strcmp(name, "run") && strcmp(name, "seed") && !*ncfile_get_attribute(runs, name, "flag_values");
+}
+
+/* Global attributes of runs.nc that hold for the map too. */
+static const char *const origin[] = {"instruction_set", "training_revision", "training_libraries"};
+
+static enum status write_map(struct ncfile *runs, const struct grid *g, const char *path)
+{
+    struct ncfile *f;
+    size_t n;
+    double *outcome = ncfile_get(runs, "outcome", &n);
+    if (!outcome)
+        return STATUS_OK;                /* closing runs.nc says what is wrong */
+    if (n != g->runs) {
+        memory_free(outcome);
+        return status_fail(STATUS_CORRUPT, "runs.nc has %zu runs, the job %zu: run `invar gather` again", n, g->runs);
+    }
+    char *title = memory_format("phase map of the job %s", g->job->name);
+    enum status s = ncfile_create(path, title, &f);
+    memory_free(title);
+    if (s == STATUS_OK) {
+        for (size_t i = 0; i < sizeof origin / sizeof origin[0]; i++)
+            ncfile_attribute(f, NULL, origin[i], ncfile_get_attribute(runs, NULL, origin[i]));
+        put_axes(f, g);
+        put_outcomes(f, g, outcome);
+        for (int i = 0; i < ncfile_variables(runs); i++)
+            if (is_scalar(g, runs, ncfile_variable_name(runs, i)))
+                put_scalar(f, g, runs, ncfile_variable_name(runs, i));
+        char *effective = job_print(g->job);
+        ncfile_text(f, "job", "the effective job, all defaults filled in", effective);
+        memory_free(effective);
+        s = ncfile_close(f);
+    }
+    memory_free(outcome);
+    return s;
+}
+
+enum status phase_map_write(struct store *store, const struct job *job)
+{
+    if (job->axes == 0)
+        return STATUS_OK;
+    char *from = memory_format("%s/runs.nc", store_dir(store)), *path = NULL;
+    struct ncfile *runs;
+    enum status s = ncfile_open(from, &runs), closed;
+    if (s != STATUS_OK)
+        goto out;
+    struct grid g;
+    grid_open(&g, job);
+    path = store_temporary(store, "phase_map.nc");
+    s = write_map(runs, &g, path);
+    grid_close(&g);
+    closed = ncfile_close(runs);
+    if (s == STATUS_OK)
+        s = closed;
+    if (s == STATUS_OK)
+        s = store_publish(store, path, "phase_map.nc");
+out:
+    memory_free(path);
+    memory_free(from);
+    return s;
+}
