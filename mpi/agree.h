@@ -10,4 +10,8 @@
  * message; STATUS_OK when all are fine.   collective over comm */
 enum status agree(MPI_Comm comm, enum status mine);
 
+/* The status of rank `root`, returned on every rank with its text as every rank's message: for what one rank does for
+ * all. The others' `mine` does not count.   collective over comm, root equal on all */
+enum status agree_root(MPI_Comm comm, int root, enum status mine);
+
 #endif

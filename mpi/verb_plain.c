@@ -1,0 +1,118 @@
+/* plan, format, version and help, and what all verbs share: reading the job file or the folder of the command line. */
+#include "mpi/verbs.h"
+
+#include "analysis/names.h"
+#include "base/memory.h"
+#include "base/version.h"
+#include "job/plan.h"
+#include "mpi/limits.h"
+#include "model/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+enum status verbs_read_job(struct session *s)
+{
+    const struct options *o = s->options;
+    struct stat st;
+    if (stat(o->target, &st))
+        return status_fail(STATUS_USAGE, "%s: there is no such job file", o->target);
+    if (S_ISDIR(st.st_mode))
+        return status_fail(STATUS_USAGE, "%s is a folder; `invar %s` takes a job file, for example %s/job.yaml", o->target,
+                           options_verb_name(o->verb), o->target);
+    enum status status = job_read(o->target, o->sets, o->sets_count, &s->job);
+    if (status == STATUS_OK)
+        status = names_check(s->job);
+    if (status == STATUS_OK)
+        s->dir = o->dir ? memory_text(o->dir) : memory_format("out/%s", s->job->name);
+    return status;
+}
+
+enum status verbs_read_folder(struct session *s)
+{
+    const char *target = s->options->target, *verb = options_verb_name(s->options->verb);
+    struct stat st;
+    if (stat(target, &st))
+        return status_fail(STATUS_USAGE, "%s: there is no such folder; `invar %s` takes the output folder of a job", target,
+                           verb);
+    if (!is_folder(target))
+        return status_fail(STATUS_USAGE, "%s is a file; `invar %s` takes the output folder of a job, for example out/NAME",
+                           target, verb);
+    size_t n = strlen(target);
+    while (n > 1 && target[n - 1] == '/')
+        n--;
+    s->dir = memory_format("%.*s", (int)n, target);
+    return store_open_read(s->dir, &s->store, &s->job);
+}
+
+void verbs_close(struct session *s)
+{
+    if (s->store)
+        store_close(s->store);
+    if (s->job)
+        job_free(s->job);
+    memory_free(s->dir);
+    s->store = NULL;
+    s->job = NULL;
+    s->dir = NULL;
+}
+
+/* Machines of the allocation this runs in, taken to be like this one. */
+static int nodes_at_hand(void)
+{
+    const char *nodes = getenv("SLURM_JOB_NUM_NODES");
+    return nodes && atoi(nodes) > 1 ? atoi(nodes) : 1;
+}
+
+enum status verbs_plan(struct session *s)
+{
+    enum status status = verbs_read_job(s);
+    if (status != STATUS_OK)
+        return status;
+    struct plan *p = plan_new(s->job);
+    int fits = 1;
+    char *text = plan_print(s->job, p, limits_memory() * nodes_at_hand(), limits_disk(s->dir), world_launched_size(), &fits);
+    fputs(text, stdout);
+    fflush(stdout);
+    memory_free(text);
+    plan_free(p);
+    if (!fits)
+        return status_fail(STATUS_ENVIRONMENT, "the job cannot fit on this machine; see the plan");
+    return STATUS_OK;
+}
+
+enum status verbs_format(struct session *s)
+{
+    (void)s;
+    char *text = job_format_reference();
+    char *names = names_reference();
+    printf("%s\n## What claims may name\n\n%s", text, names);
+    memory_free(names);
+    memory_free(text);
+    return STATUS_OK;
+}
+
+enum status verbs_version(struct session *s)
+{
+    (void)s;
+    printf("invar %s (revision %s)\ninstruction set: %s\n%s\n", version_program(), version_revision(), model_isa(),
+           version_libraries());
+    return STATUS_OK;
+}
+
+enum status verbs_help(struct session *s)
+{
+    (void)s;
+    char *text = options_help();
+    fputs(text, stdout);
+    memory_free(text);
+    return STATUS_OK;
+}
