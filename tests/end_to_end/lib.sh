@@ -16,7 +16,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_
 # The leak checker of a sanitized build now and then dies of threads that MPI ends meanwhile; leaks are looked for in the
 # C tests, without MPI's start and end around each.
 slower=1                        # by how much a sanitized build trains more slowly: long trainings get fewer epochs
-[ -z "${ASAN_OPTIONS:-}" ] || { export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0; slower=8; }
+[ -z "${ASAN_OPTIONS:-}" ] || { export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0; slower=20; }
 cd "$TMPDIR" || exit 1
 bad=0
 
