@@ -1,5 +1,7 @@
 #include "kern/kern.h"
 
+#include "kern/openblas.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +13,8 @@
                 __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) \
     ISA(avx2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) \
     ISA(scalar, 1)
+#elif defined __aarch64__
+#define ISA_LIST(ISA) ISA(neon, 1) ISA(scalar, 1)
 #else
 #define ISA_LIST(ISA) ISA(scalar, 1)
 #endif
@@ -39,6 +43,9 @@ static const struct isa {
 };
 
 static const char *pinned;
+static int with_openblas;
+static struct kern_f32 openblas_f32[ISA_COUNT];
+static struct kern_f64 openblas_f64[ISA_COUNT];
 
 static int is_supported(int i)
 {
@@ -63,8 +70,9 @@ static enum status choose(const char *wanted, const struct isa **found)
             return status_fail(STATUS_ENVIRONMENT, "INVAR_ISA is %s, but this processor has no %s: unset it, or set it "
                                "to an instruction set of this machine", wanted, wanted);
     }
-    return status_fail(STATUS_ENVIRONMENT, "INVAR_ISA is \"%s\": expected avx512, avx2 or scalar%s, or not set", wanted,
-                       ISA_COUNT == 1 ? " (this build has scalar only)" : "");
+#define ISA(name, supported) " " #name
+    return status_fail(STATUS_ENVIRONMENT, "INVAR_ISA is \"%s\": expected one of" ISA_LIST(ISA) ", or not set", wanted);
+#undef ISA
 }
 
 static enum status current(const struct isa **found)
@@ -79,9 +87,22 @@ enum status kern_get(const struct kern_f32 **f32, const struct kern_f64 **f64)
     if (s != STATUS_OK)
         return s;
     if (f32)
-        *f32 = isa->f32;
+        *f32 = with_openblas ? &openblas_f32[isa - isas] : isa->f32;
     if (f64)
-        *f64 = isa->f64;
+        *f64 = with_openblas ? &openblas_f64[isa - isas] : isa->f64;
+    return STATUS_OK;
+}
+
+enum status kern_use_openblas(int openblas)
+{
+    enum status s = openblas ? openblas_begin() : STATUS_OK;
+    if (s != STATUS_OK)
+        return s;
+    with_openblas = openblas;
+    for (int i = 0; openblas && i < ISA_COUNT; i++) {
+        openblas_f32[i] = openblas_products_f32(isas[i].f32);
+        openblas_f64[i] = openblas_products_f64(isas[i].f64);
+    }
     return STATUS_OK;
 }
 

@@ -1,8 +1,12 @@
 /* simd.h: one vector type, the same operations on every instruction set.
  *
- * A vector has 16 floats or 8 doubles whatever the machine: one register with AVX-512, two with AVX2, an array in plain
- * C. Every operation is exact or correctly rounded by IEEE 754 and sums fold in one fixed tree, so a kernel written
- * with them gives the same bits everywhere. A fused multiply-add stands only where v_fma or v_fnma is written.
+ * A vector has 16 floats or 8 doubles whatever the machine: one register with AVX-512, two with AVX2, four with NEON, an
+ * array in plain C. Every operation is exact or correctly rounded by IEEE 754 and sums fold in one fixed tree, so a kernel
+ * written with them gives the same bits everywhere. A fused multiply-add stands only where v_fma or v_fnma is written.
+ *
+ * v_sums(x): lane i is v_sum(x[i]).
+ *
+ * v_gather(p, index, n): lane i is p[index[i]] for i < n, 0 beyond. v_lookup: the same, indices below `entries`.
  *
  * Included by isa.c alone, which is compiled once per instruction set and precision. In max and min the second operand
  * wins when one is NaN, as the x86 instructions do.
@@ -76,7 +80,17 @@ INLINE vec v_load_part(const real *p, size_t n) { return V(maskz_loadu)(m_first(
 INLINE void v_store_part(real *p, vec a, size_t n) { V(mask_storeu)(p, m_first(n), a); }
 
 #define V_TRANSPOSE
+#define V_SUMS
 #ifdef KERN_f32
+INLINE vec v_gather(const real *p, const int32_t *index, size_t n)
+{
+    vmask m = m_first(n);
+    return _mm512_mask_i32gather_ps(v_zero(), m, _mm512_maskz_loadu_epi32(m, index), p, sizeof *p);
+}
+typedef __m512i lane_index;
+INLINE lane_index lane_index_load(const int32_t *index, size_t n) { return _mm512_maskz_loadu_epi32(m_first(n), index); }
+INLINE vec v_pick(vec a, lane_index i, vec b) { return _mm512_permutex2var_ps(a, i, b); }
+INLINE vmask m_bit(lane_index i, int bit) { return _mm512_test_epi32_mask(i, _mm512_set1_epi32(bit)); }
 /* Rows become columns. */
 INLINE void v_transpose(vec r[16])
 {
@@ -113,6 +127,22 @@ INLINE real v_sum(vec a)
     q = _mm_add_ps(q, _mm_movehl_ps(q, q));
     return _mm_cvtss_f32(_mm_add_ss(q, _mm_shuffle_ps(q, q, 1)));
 }
+/* Two vectors' lanes folded by half side by side, again and again; the order of x in the tree puts sum i into lane i. */
+INLINE vec v_sums(const vec x[16])
+{
+    vec h[8], q[4], d[2];
+    for (int i = 0; i < 8; i++) {
+        vec a = x[i % 4 + 8 * (i / 4)], b = x[i % 4 + 8 * (i / 4) + 4];
+        h[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    }
+    for (int i = 0; i < 4; i++)
+        q[i] = _mm512_add_ps(_mm512_shuffle_f32x4(h[i], h[i + 4], 0x88), _mm512_shuffle_f32x4(h[i], h[i + 4], 0xdd));
+    for (int i = 0; i < 2; i++) {
+        __m512d a = _mm512_castps_pd(q[2 * i]), b = _mm512_castps_pd(q[2 * i + 1]);
+        d[i] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+    }
+    return _mm512_add_ps(_mm512_shuffle_ps(d[0], d[1], 0x88), _mm512_shuffle_ps(d[0], d[1], 0xdd));
+}
 INLINE real v_largest(vec a)
 {
     __m256 h = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
@@ -121,6 +151,18 @@ INLINE real v_largest(vec a)
     return _mm_cvtss_f32(_mm_max_ss(q, _mm_shuffle_ps(q, q, 1)));
 }
 #else
+INLINE vec v_gather(const real *p, const int32_t *index, size_t n)
+{
+    vmask m = m_first(n);
+    return _mm512_mask_i32gather_pd(v_zero(), m, _mm256_maskz_loadu_epi32(m, index), p, sizeof *p);
+}
+typedef __m512i lane_index;
+INLINE lane_index lane_index_load(const int32_t *index, size_t n)
+{
+    return _mm512_cvtepi32_epi64(_mm256_maskz_loadu_epi32(m_first(n), index));
+}
+INLINE vec v_pick(vec a, lane_index i, vec b) { return _mm512_permutex2var_pd(a, i, b); }
+INLINE vmask m_bit(lane_index i, int bit) { return _mm512_test_epi64_mask(i, _mm512_set1_epi64(bit)); }
 INLINE void v_transpose(vec r[8])
 {
     vec t[8];
@@ -151,6 +193,17 @@ INLINE real v_sum(vec a)
     __m128d q = _mm_add_pd(_mm256_castpd256_pd128(h), _mm256_extractf128_pd(h, 1));
     return _mm_cvtsd_f64(_mm_add_sd(q, _mm_unpackhi_pd(q, q)));
 }
+INLINE vec v_sums(const vec x[8])
+{
+    vec h[4], q[2];
+    for (int i = 0; i < 4; i++) {
+        vec a = x[i % 2 + 4 * (i / 2)], b = x[i % 2 + 4 * (i / 2) + 2];
+        h[i] = _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x44), _mm512_shuffle_f64x2(a, b, 0xee));
+    }
+    for (int i = 0; i < 2; i++)
+        q[i] = _mm512_add_pd(_mm512_shuffle_f64x2(h[i], h[i + 2], 0x88), _mm512_shuffle_f64x2(h[i], h[i + 2], 0xdd));
+    return _mm512_add_pd(_mm512_unpacklo_pd(q[0], q[1]), _mm512_unpackhi_pd(q[0], q[1]));
+}
 INLINE real v_largest(vec a)
 {
     __m256d h = _mm256_max_pd(_mm512_castpd512_pd256(a), _mm512_extractf64x4_pd(a, 1));
@@ -158,6 +211,36 @@ INLINE real v_largest(vec a)
     return _mm_cvtsd_f64(_mm_max_sd(q, _mm_unpackhi_pd(q, q)));
 }
 #endif
+
+/* Vector k of a table of `entries`, zeros past it. */
+INLINE vec table_vector(const real *table, size_t entries, size_t k)
+{
+    size_t left = k * WIDTH < entries ? entries - k * WIDTH : 0;
+    return left >= WIDTH ? v_load(table + k * WIDTH) : v_load_part(table + k * WIDTH, left);
+}
+INLINE vec table_pair(const real *table, size_t entries, lane_index i, size_t k)
+{
+    return v_pick(table_vector(table, entries, k), i, table_vector(table, entries, k + 1));
+}
+/* A table of up to eight vectors is looked up in registers: several times faster than gathering. */
+INLINE vec v_lookup(const real *table, size_t entries, const int32_t *index, size_t n)
+{
+    if (entries > 8 * WIDTH)
+        return v_gather(table, index, n);
+    lane_index i = lane_index_load(index, n);
+    vec r = table_pair(table, entries, i, 0);
+    if (entries > 2 * WIDTH)
+        r = v_select(m_bit(i, 2 * WIDTH), table_pair(table, entries, i, 2), r);
+    if (entries > 4 * WIDTH) {
+        vec high = table_pair(table, entries, i, 4);
+        if (entries > 6 * WIDTH)
+            high = v_select(m_bit(i, 2 * WIDTH), table_pair(table, entries, i, 6), high);
+        r = v_select(m_bit(i, 4 * WIDTH), high, r);
+    }
+    return n < WIDTH ? v_keep(m_first(n), r) : r;
+}
+#define V_GATHER
+#define V_LOOKUP
 
 #elif defined __AVX2__ && defined __FMA__
 #include <immintrin.h>
@@ -266,10 +349,36 @@ INLINE void v_store_part(real *p, vec a, size_t n)
         V(maskstore)(p + HALF, HALF_INT(m.b), a.b);
 }
 
+#ifdef KERN_f32
+INLINE half half_gather(const real *p, const int32_t *index, half m)
+{
+    return _mm256_mask_i32gather_ps(V(setzero)(), p, _mm256_maskload_epi32(index, HALF_INT(m)), m, sizeof *p);
+}
+#else
+INLINE half half_gather(const real *p, const int32_t *index, half m)
+{
+    const __m256i low = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);      /* of each lane's mask one word */
+    __m128i mask = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(HALF_INT(m), low));
+    return _mm256_mask_i32gather_pd(V(setzero)(), p, _mm_maskload_epi32(index, mask), m, sizeof *p);
+}
+#endif
+INLINE vec v_gather(const real *p, const int32_t *index, size_t n)
+{
+    vmask m = m_first(n);
+    return BOTH(half_gather(p, index, m.a), n > HALF ? half_gather(p, index + HALF, m.b) : V(setzero)());
+}
+#define V_GATHER
+
+#elif defined __aarch64__ && defined KERN_NEON
+#include "kern/simd_neon.h"
+
 #else
 
 typedef struct { real x[WIDTH]; } vec;
 typedef unsigned vmask;               /* bit i: lane i */
+
+/* Where the compiler may not use a fused instruction (plain x86-64) these are calls: the same bits, a hundred times slower.
+ * glibc takes the processor's instruction when there is one, but such processors have AVX2 too and do not come here. */
 
 #ifdef KERN_f32
 #define REAL_FMA fmaf
@@ -330,6 +439,34 @@ INLINE real v_largest(vec a)
         for (int i = 0; i < n; i++)
             a.x[i] = a.x[i] > a.x[i + n] ? a.x[i] : a.x[i + n];
     return a.x[0];
+}
+#endif
+
+#ifndef V_GATHER
+INLINE vec v_gather(const real *p, const int32_t *index, size_t n)
+{
+    real x[WIDTH] = {0};
+    for (size_t i = 0; i < n; i++)
+        x[i] = p[index[i]];
+    return v_load(x);
+}
+#endif
+
+#ifndef V_LOOKUP
+INLINE vec v_lookup(const real *table, size_t entries, const int32_t *index, size_t n)
+{
+    (void)entries;
+    return v_gather(table, index, n);
+}
+#endif
+
+#ifndef V_SUMS
+INLINE vec v_sums(const vec x[WIDTH])
+{
+    real sums[WIDTH];
+    for (int i = 0; i < WIDTH; i++)
+        sums[i] = v_sum(x[i]);
+    return v_load(sums);
 }
 #endif
 

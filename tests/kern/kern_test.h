@@ -10,6 +10,15 @@
 
 static inline size_t random_below(struct stream *s, size_t n) { return stream_below(s, (uint32_t)n); }
 
+/* FNV-1a of bytes, to compare bits with another processor's (test_aarch64.sh). */
+static inline uint64_t bits_hash(const void *bytes, size_t n)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
+    return h;
+}
+
 /* Kernels of one instruction set; 0 when this machine has it not (said once). */
 static inline int kernels_of(const char *isa, const struct kern_f32 **f32, const struct kern_f64 **f64)
 {
