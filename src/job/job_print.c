@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "job/job.h"
+#include "job/kinds.h"
 #include "job/value.h"
 
 #include <string.h>
@@ -51,6 +52,8 @@ static void add_sections(const struct job *job, struct text *out)
     const char *section = "";
     const struct key *k;
     for (int i = 0; (k = key_at(i)); i++) {
+        if (!kinds_any_reads(&job->spec, job->axis, job->axes, k))
+            continue;
         if (strcmp(section, k->section)) {
             int depth = depth_of(k->section);
             text_add(out, "%s%*s%s:\n", depth ? "" : "\n", 2 * depth, "", key_last_name(k->section));
@@ -121,7 +124,8 @@ static void add_claims(const struct job *job, struct text *out)
 char *job_print(const struct job *job)
 {
     struct text t = {0};
-    text_add(&t, "# The effective job: every key with its value. It can be run like the file it was made from.\n");
+    text_add(&t, "# The effective job: every key that its runs read, with its value. It can be run like the file it was made "
+             "from.\n");
     text_add(&t, "name: ");
     text_add_json(&t, job->name);
     text_add(&t, "\n");

@@ -32,7 +32,12 @@ struct key_list {
     ITEM(TASK_MARKOV, "markov", "next state of a cyclic Markov chain")
 
 #define MODEL_KIND_LIST(ITEM) \
-    ITEM(MODEL_DECODER, "decoder", "causal transformer decoder with learned positions")
+    ITEM(MODEL_DECODER, "decoder", "causal transformer decoder with learned positions") \
+    ITEM(MODEL_ATTENTION_ONLY, "attention_only", "attention layers on one-hot tokens and positions; each head writes what it attends to beside the stream: d = (vocabulary + max_length) (1 + heads)^layer; trained are the fused key-query matrices and the unembedding")
+
+#define EMBEDDING_LIST(ITEM) \
+    ITEM(EMBEDDING_ONE_HOT, "one_hot", "a coordinate for each token and one for each position") \
+    ITEM(EMBEDDING_CENTRED, "centred", "one_hot minus its mean over all tokens, and over all max_length positions; up to a rotation the sinusoids of all frequencies of that period")
 
 #define NORM_LIST(ITEM) \
     ITEM(NORM_POST, "post", "x <- LN(x + f(x))") \
@@ -60,6 +65,14 @@ struct key_list {
     ITEM(LOSS_CROSS_ENTROPY, "cross_entropy", "-log softmax(logits)[target]") \
     ITEM(LOSS_MSE, "mse", "mean over classes of (logit - one_hot(target))^2")
 
+#define PLAN_LIST(ITEM) \
+    ITEM(PLAN_STRUCTURED, "structured", "the exact order of computation that takes the fewest operations; `invar plan -v` says which") \
+    ITEM(PLAN_DENSE, "dense", "every block at every position: the textbook order")
+
+#define GEMM_LIST(ITEM) \
+    ITEM(GEMM_OWN, "own", "this program's products: the same bits on every processor") \
+    ITEM(GEMM_OPENBLAS, "openblas", "OpenBLAS, on one thread: faster where it knows a processor better; its bits depend on processor and version")
+
 #define ACE_OUTPUTS_LIST(ITEM) \
     ITEM(ACE_LOGITS, "logits", "all logits") \
     ITEM(ACE_CENTERED_LOGITS, "centered_logits", "logits minus their mean over the classes: without the common shift, which softmax ignores")
@@ -72,12 +85,15 @@ struct key_list {
 #define KEY_ENUMERATE(name, word, doc) name,
 enum task_kind { TASK_KIND_LIST(KEY_ENUMERATE) };
 enum model_kind { MODEL_KIND_LIST(KEY_ENUMERATE) };
+enum embedding { EMBEDDING_LIST(KEY_ENUMERATE) };
 enum norm { NORM_LIST(KEY_ENUMERATE) };
 enum activation { ACTIVATION_LIST(KEY_ENUMERATE) };
 enum precision { PRECISION_LIST(KEY_ENUMERATE) };
 enum init_scheme { INIT_SCHEME_LIST(KEY_ENUMERATE) };
 enum optimizer_kind { OPTIMIZER_LIST(KEY_ENUMERATE) };
 enum loss { LOSS_LIST(KEY_ENUMERATE) };
+enum plan_kind { PLAN_LIST(KEY_ENUMERATE) };
+enum gemm_kind { GEMM_LIST(KEY_ENUMERATE) };
 enum ace_outputs { ACE_OUTPUTS_LIST(KEY_ENUMERATE) };
 enum probe_store { PROBE_STORE_LIST(KEY_ENUMERATE) };
 #undef KEY_ENUMERATE
@@ -105,7 +121,9 @@ enum probe_store { PROBE_STORE_LIST(KEY_ENUMERATE) };
     CHOICE(activation, activation, ACTIVATION_LIST, ACTIVATION_RELU, "of the MLP") \
     REAL(dropout, 0.0, 0.0, 0.95, "1", "dropped share of attention weights, attention output, MLP hidden units and MLP output during training") \
     BOOL(tied, false, "the unembedding is the transposed token embedding") \
-    INT(max_length, 64, 1, 8192, "1", "rows of the learned position embedding") \
+    INT(max_length, 64, 1, 8192, "1", "rows of the position embedding") \
+    CHOICE(embedding, embedding, EMBEDDING_LIST, EMBEDDING_ONE_HOT, "fixed vectors of tokens and positions") \
+    BOOL(self_attention, true, "a position attends to itself too; if not, the first position attends to nothing") \
     CHOICE(precision, precision, PRECISION_LIST, PRECISION_FLOAT32, "arithmetic of the training")
 
 #define INIT_KEYS(INT, REAL, BOOL, CHOICE, LIST, TEXT) \
@@ -139,6 +157,9 @@ enum probe_store { PROBE_STORE_LIST(KEY_ENUMERATE) };
     INT(steps, 0, 0, INT64_MAX, "1", "optimiser steps; 0 = epochs times the steps of an epoch") \
     INT(eval_every, 0, 0, INT64_MAX, "1", "steps between points of the curves; 0 = once per epoch") \
     INT(eval_sequences, 0, 0, 100000000, "1", "sequences of each set looked at in the curves; 0 = all; the last point always takes all") \
+    CHOICE(plan, plan_kind, PLAN_LIST, PLAN_STRUCTURED, "in which order the passes are computed; exact either way, with other rounding") \
+    CHOICE(gemm, gemm_kind, GEMM_LIST, GEMM_OWN, "whose matrix products train and evaluate; the rest of the arithmetic is ours either way") \
+    INT(cache_kib, 1024, 16, 1048576, "KiB", "second-level cache of a core: batches are cut into tiles of this size; part of the bits, so not read from the machine") \
     REAL(target_accuracy, 0.0, 0.0, 1.0, "1", "stop when the test accuracy reaches this; a run that does not by its last step is UNFINISHED; 0 = no target") \
     REAL(diverged_above, 1e4, 0.0, 1e30, "1", "a loss above this, or a loss or weight that is not finite, ends the run as DIVERGED")
 
@@ -158,7 +179,7 @@ enum probe_store { PROBE_STORE_LIST(KEY_ENUMERATE) };
 
 #define STORE_KEYS(INT, REAL, BOOL, CHOICE, LIST, TEXT) \
     REAL(checkpoint_every, 60.0, 0.0, 1e9, "s", "time between checkpoints of an unfinished tile; 0 = after every evaluation") \
-    INT(tile_runs, 0, 0, 1000000, "1", "runs per tile; 0 = one run where a run takes a second or more, otherwise some seconds of work")
+    INT(tile_runs, 0, 0, 1000000, "1", "runs per tile; 0 = one run where a run takes a second or more, otherwise about a second of work")
 
 #define GATHER_KEYS(INT, REAL, BOOL, CHOICE, LIST, TEXT) \
     LIST(grid, (2, 1, 1), 1, 1024, "1", "process grid [rows, columns] of the ScaLAPACK stage") \

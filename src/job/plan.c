@@ -1,14 +1,18 @@
 #include "job/plan.h"
 
 #include "base/memory.h"
+#include "job/kinds.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A tile of short runs holds about this much work; a run of LONG_RUN seconds or more has a tile of its own. */
-#define TILE_SECONDS 4.0
+/* A tile of short runs holds about this much work, so that ranks end together; a run that takes longer has a tile of its
+ * own. */
+#define TILE_SECONDS 1.0
 #define LONG_RUN_SECONDS 1.0
+/* What a run takes beside its arithmetic: data, buffers, its place in the tile file. */
+#define RUN_SECONDS 4e-4
 #define TILES_MAX 4000
 
 /* Memory that every rank has before it begins: program, MPI, libraries. */
@@ -47,6 +51,7 @@ struct sizes {
     double forward;                                          /* flops of one sequence */
     double downstream;                                       /* the part of it above the probed block */
     double samples, rank;                                    /* probe inputs, expected core dimension */
+    double activations;                                      /* bytes that one sequence takes beyond the usual */
 };
 
 static double mlp_width(const struct spec *s, int64_t block)
@@ -72,14 +77,11 @@ static double block_parameters(const struct spec *s, const struct sizes *z, doub
     return weights + biases + norms;
 }
 
-static struct sizes sizes_of(const struct spec *s)
+static void decoder_sizes(const struct spec *s, struct sizes *out)
 {
-    struct sizes z = {.length = (double)(s->task.length - 1), .d = (double)s->model.d_model};
+    struct sizes z = *out;
     double head = s->model.d_head > 0 ? (double)s->model.d_head : floor(z.d / (double)s->model.heads);
     z.inner = head * (double)s->model.heads;
-    z.vocabulary = z.classes = (double)s->task.states;
-    z.rows = s->train.positions.count > 0 ? s->train.positions.count : z.length;
-    z.element = s->model.precision == PRECISION_FLOAT64 ? 8.0 : 4.0;
     z.parameters = (z.vocabulary + (double)s->model.max_length) * z.d;
     z.parameters += (s->model.tied ? 0.0 : z.d * z.classes) + (s->model.bias ? z.classes : 0.0);
     z.parameters += s->model.norm == NORM_PRE ? 2.0 * z.d : 0.0;
@@ -90,6 +92,37 @@ static struct sizes sizes_of(const struct spec *s)
         z.downstream += b >= s->probe_ace.layer ? flops : 0.0;
         z.parameters += block_parameters(s, &z, mlp_width(s, b));
     }
+    *out = z;
+}
+
+/* Each head of a block has one square matrix; its scores and what it writes are as wide as the stream before it. */
+static void attention_only_sizes(const struct spec *s, struct sizes *z)
+{
+    double last = kinds_width(s, z->vocabulary, s->model.layers), heads = (double)s->model.heads;
+    z->parameters = last * z->classes;
+    z->forward = z->downstream = 2.0 * z->rows * last * z->classes;
+    for (int64_t b = 0; b < s->model.layers; b++) {
+        double d = kinds_width(s, z->vocabulary, b);
+        double flops = heads * (2.0 * z->length * d * d + 2.0 * 2.0 * z->length * z->length * d);
+        z->forward += flops;
+        z->downstream += b >= s->probe_ace.layer ? flops : 0.0;
+        z->parameters += heads * d * d;
+        z->activations += z->element * z->length * heads * (d + z->length);
+    }
+    z->activations += 2.0 * z->element * z->length * last;
+}
+
+static struct sizes sizes_of(const struct spec *s)
+{
+    struct sizes z = {.length = (double)(s->task.length - 1)};
+    z.vocabulary = z.classes = (double)s->task.states;
+    z.d = kinds_width(s, z.vocabulary, s->probe_ace.layer);
+    z.rows = s->train.positions.count > 0 ? s->train.positions.count : z.length;
+    z.element = s->model.precision == PRECISION_FLOAT64 ? 8.0 : 4.0;
+    if (s->model.kind == MODEL_DECODER)
+        decoder_sizes(s, &z);
+    else
+        attention_only_sizes(s, &z);
     z.samples = (double)s->task.test_sequences * z.rows;
     z.rank = s->probe_ace.rank > 0 ? (double)s->probe_ace.rank : fmin(z.d, z.classes - 1.0);
     return z;
@@ -163,12 +196,13 @@ struct cost plan_cost(const struct spec *s)
     double data = data_bytes(s), probing = looks > 0.0 ? layer_bytes(s, &z) : 0.0;
     struct cost c = {.parameters = z.parameters, .steps = (double)plan_steps(s)};
     c.flops = training_flops(s, &z) + evaluation_flops(s, &z) + looks * probe_flops(s, &z);
-    c.seconds = c.flops / PLAN_FLOPS_PER_SECOND;
+    c.seconds = RUN_SECONDS + c.flops / PLAN_FLOPS_PER_SECOND;
     c.disk = weights + curves + looks * probe_bytes(s, &z) + 1024.0;
-    /* weights, gradient, moments; the state that is being written as a checkpoint; data, activations; those of all
-     * probe inputs in double; the record */
-    c.memory = PROCESS_BYTES + weights * (2.0 + moments) + weights * (1.0 + moments) + data + ACTIVATION_BYTES +
-               probing + c.disk;
+    /* weights, gradient, moments; the state that is being written as a checkpoint; data, activations; packed weights where
+     * they are large; activations of all probe inputs in double; the record */
+    double packed = s->model.kind == MODEL_ATTENTION_ONLY ? 2.0 * weights : 0.0;
+    c.memory = PROCESS_BYTES + weights * (2.0 + moments) + weights * (1.0 + moments) + data + packed +
+               fmax(ACTIVATION_BYTES, z.activations) + probing + c.disk;
     return c;
 }
 

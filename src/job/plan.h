@@ -13,7 +13,7 @@
 /* What one run costs. Filled from the keys alone (model and task sizes). */
 struct cost {
     double flops;            /* of training and evaluation, counted as dense matrix products */
-    double seconds;          /* flops at PLAN_FLOPS_PER_SECOND: for ordering and tile size, not a promise */
+    double seconds;          /* flops at PLAN_FLOPS_PER_SECOND, and a constant: for ordering and tile size, no promise */
     double memory;           /* bytes of a rank while it trains this run */
     double disk;             /* bytes in its tile file, uncompressed */
     double parameters;
@@ -22,6 +22,9 @@ struct cost {
 
 /* What a core does in small transformers, rounded down; an estimate is good to a factor of two or so. */
 #define PLAN_FLOPS_PER_SECOND 8e10
+
+/* Widest residual stream of an attention_only model. */
+#define PLAN_WIDTH_MAX 65536
 
 struct cost plan_cost(const struct spec *s);
 

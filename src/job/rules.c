@@ -1,5 +1,6 @@
 #include "job/rules.h"
 
+#include "job/kinds.h"
 #include "job/plan.h"
 #include "job/value.h"
 
@@ -11,7 +12,7 @@
 static bool mlp_widths(const struct spec *s, struct text *why)
 {
     int n = s->model.d_mlp.count;
-    if (n == 1 || n == s->model.layers)
+    if (s->model.kind != MODEL_DECODER || n == 1 || n == s->model.layers)
         return true;
     text_add(why, "model.d_mlp lists %d width%s, model.layers is %lld: give one for all blocks, or one per block", n,
              n == 1 ? "" : "s", (long long)s->model.layers);
@@ -20,7 +21,7 @@ static bool mlp_widths(const struct spec *s, struct text *why)
 
 static bool head_width(const struct spec *s, struct text *why)
 {
-    if (s->model.d_head > 0 || s->model.d_model % s->model.heads == 0)
+    if (s->model.kind != MODEL_DECODER || s->model.d_head > 0 || s->model.d_model % s->model.heads == 0)
         return true;
     text_add(why, "model.d_model %lld is no multiple of model.heads %lld: change one of them, or set model.d_head",
              (long long)s->model.d_model, (long long)s->model.heads);
@@ -47,10 +48,26 @@ static bool layer_exists(const struct spec *s, struct text *why)
 
 static bool rank_fits(const struct spec *s, struct text *why)
 {
-    if (s->probe_ace.rank <= s->model.d_model)
+    double width = kinds_width(s, (double)s->task.states, s->probe_ace.layer);
+    if ((double)s->probe_ace.rank <= width)
         return true;
-    text_add(why, "probe.ace.rank %lld is more than model.d_model %lld", (long long)s->probe_ace.rank,
-             (long long)s->model.d_model);
+    if (s->model.kind == MODEL_DECODER)
+        text_add(why, "probe.ace.rank %lld is more than model.d_model %.0f", (long long)s->probe_ace.rank, width);
+    else
+        text_add(why, "probe.ace.rank %lld is more than the residual stream's %.0f after block %lld",
+                 (long long)s->probe_ace.rank, width, (long long)s->probe_ace.layer);
+    return false;
+}
+
+/* The stream of an attention_only model grows with every block, and its matrices with the square of that. */
+static bool stream_is_bearable(const struct spec *s, struct text *why)
+{
+    double width = kinds_width(s, (double)s->task.states, s->model.layers);
+    if (s->model.kind == MODEL_DECODER || width <= PLAN_WIDTH_MAX)
+        return true;
+    text_add(why, "model.layers %lld with model.heads %lld make a residual stream of %.4g from %.0f tokens and positions: "
+             "at most %d, use fewer layers or heads", (long long)s->model.layers, (long long)s->model.heads, width,
+             kinds_width(s, (double)s->task.states, 0), PLAN_WIDTH_MAX);
     return false;
 }
 
@@ -157,11 +174,12 @@ static const struct rule {
     bool (*holds)(const struct spec *s, struct text *why);
     const char *reads[READS_MAX];
 } rules[] = {
-    {mlp_widths, {"model.d_mlp", "model.layers"}},
-    {head_width, {"model.heads", "model.d_model", "model.d_head"}},
+    {mlp_widths, {"model.d_mlp", "model.layers", "model.kind"}},
+    {head_width, {"model.heads", "model.d_model", "model.d_head", "model.kind"}},
+    {stream_is_bearable, {"model.layers", "model.heads", "model.max_length", "task.states", "model.kind"}},
     {length_fits, {"task.length", "model.max_length"}},
     {layer_exists, {"probe.ace.layer", "model.layers"}},
-    {rank_fits, {"probe.ace.rank", "model.d_model"}},
+    {rank_fits, {"probe.ace.rank", "model.d_model", "model.kind", "probe.ace.layer", "model.heads", "model.max_length"}},
     {something_to_train, {"train.epochs", "train.steps"}},
     {steps_have_streams, {"train.steps", "train.epochs", "train.batch", "task.sequences"}},
     {batch_fits, {"train.batch", "task.sequences"}},
@@ -224,8 +242,21 @@ static void check(const struct rule *r, const struct rule_scope *scope, struct s
     }
 }
 
+/* Keys that were given though no run of the job reads them. */
+static void refuse_foreign_keys(const struct rule_scope *scope, struct complaints *c)
+{
+    if (scope->bad[number_of("model.kind")])
+        return;
+    const struct key *k, *kind = key_find("model.kind");
+    const char *word = kind->words[scope->spec->model.kind];
+    for (int i = 0; (k = key_at(i)); i++)
+        if (scope->place[i].line && !kinds_any_reads(scope->spec, scope->axis, scope->axes, k))
+            complaint_add(c, scope->place[i], "%s: a model of kind %s has no such key, leave it out", k->path, word);
+}
+
 void rules_check(const struct rule_scope *scope, struct complaints *c)
 {
+    refuse_foreign_keys(scope, c);
     struct spec *s = memory_new(1, sizeof *s);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         *s = *scope->spec;

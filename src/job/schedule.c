@@ -227,3 +227,17 @@ struct schedule_counts schedule_count(const struct schedule *s) { return s->coun
 int schedule_strikes(const struct schedule *s, size_t tile) { return tile_at(s, tile)->strikes; }
 
 bool schedule_quarantined(const struct schedule *s, size_t tile) { return tile_at(s, tile)->state == QUARANTINED; }
+
+int schedule_holder(const struct schedule *s, size_t tile)
+{
+    return tile_at(s, tile)->state == RUNNING ? s->tile[tile].holder : NOBODY;
+}
+
+bool schedule_is_finished(const struct schedule *s, size_t tile) { return tile_at(s, tile)->state == FINISHED; }
+
+void schedule_strikes_set(struct schedule *s, size_t tile, int strikes)
+{
+    tile_at(s, tile)->strikes = strikes;
+    if (strikes >= SCHEDULE_STRIKES && s->tile[tile].state == OPEN)
+        change(s, tile, QUARANTINED, NOBODY);
+}

@@ -61,6 +61,11 @@ struct schedule_counts {
     size_t open, running, finished, failed, quarantined;
 };
 struct schedule_counts schedule_count(const struct schedule *s);
+/* Who trains the tile; -1: nobody.  Whether it is finished. */
+int schedule_holder(const struct schedule *s, size_t tile);
+bool schedule_is_finished(const struct schedule *s, size_t tile);
+/* Strikes of a tile from earlier launches, or after it has gained something; SCHEDULE_STRIKES of them quarantine it. */
+void schedule_strikes_set(struct schedule *s, size_t tile, int strikes);
 /* Times tile was lost with its worker, and whether it is quarantined. */
 int schedule_strikes(const struct schedule *s, size_t tile);
 bool schedule_quarantined(const struct schedule *s, size_t tile);

@@ -44,7 +44,20 @@ static const struct task_ops *ops_of(const struct spec *s)
     return NULL;
 }
 
-struct task_shape task_shape_of(const struct spec *s) { return ops_of(s)->shape(s); }
+/* Sequences of a step. */
+static size_t batch_size(const struct spec *s)
+{
+    size_t all = ops_of(s)->sequences(s, TASK_TRAIN), wanted = (size_t)s->train.batch;
+    return wanted == 0 || wanted > all ? all : wanted;
+}
+
+struct task_shape task_shape_of(const struct spec *s)
+{
+    struct task_shape shape = ops_of(s)->shape(s);
+    shape.looked = s->train.positions.count ? s->train.positions.count : shape.length;
+    shape.batch = (int)batch_size(s);
+    return shape;
+}
 
 /* ---- positions ---- */
 
@@ -204,11 +217,7 @@ struct task_shape task_shape(const struct task *t) { return t->shape; }
 
 size_t task_sequences(const struct task *t, enum task_set set) { return t->ops->sequences(&t->spec, set); }
 
-size_t task_batch_size(const struct task *t)
-{
-    size_t all = task_sequences(t, TASK_TRAIN), wanted = (size_t)t->spec.train.batch;
-    return wanted == 0 || wanted > all ? all : wanted;
-}
+size_t task_batch_size(const struct task *t) { return batch_size(&t->spec); }
 
 size_t task_epoch_steps(const struct task *t)
 {

@@ -20,6 +20,8 @@ struct task_shape {
     int vocabulary;          /* tokens 0..vocabulary-1 */
     int classes;             /* outputs; targets 0..classes-1 */
     int length;              /* input positions of a sequence */
+    int looked;              /* positions of them at which the loss looks; 0: all */
+    int batch;               /* sequences of a training step; 0: not known */
 };
 
 /* Sequences side by side; arrays belong to whoever made the batch. */

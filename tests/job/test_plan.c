@@ -20,8 +20,22 @@ static struct job *must_parse(const char *text)
 
 /* ---- parameters, tensor by tensor ---- */
 
+static int64_t stream_width(const struct spec *s, int64_t layer)
+{
+    int64_t width = s->task.states + s->model.max_length;
+    for (int64_t b = 0; b < layer; b++)
+        width += s->model.heads * width;                                    /* each head writes one as wide */
+    return width;
+}
+
 static double tensors_of(const struct spec *s)
 {
+    if (s->model.kind == MODEL_ATTENTION_ONLY) {
+        int64_t all = stream_width(s, s->model.layers) * s->task.states;
+        for (int64_t b = 0; b < s->model.layers; b++)
+            all += s->model.heads * stream_width(s, b) * stream_width(s, b);
+        return (double)all;
+    }
     int64_t d = s->model.d_model, states = s->task.states, inner = s->model.d_head ? s->model.d_head * s->model.heads : d;
     int64_t n = states * d + s->model.max_length * d;                       /* token and position embedding */
     for (int64_t b = 0; b < s->model.layers; b++) {
@@ -46,6 +60,7 @@ TEST(parameters_are_those_of_the_tensors)
     static const char *const models[] = {
         "{}", "{norm: pre, tied: true}", "{norm: none, bias: false}", "{layers: 3, d_mlp: [64, 0, 32]}",
         "{heads: 3, d_head: 10, norm: pre}", "{layers: 2, d_mlp: 0, tied: true, bias: false}",
+        "{kind: attention_only, heads: 1}", "{kind: attention_only, layers: 3, heads: 2, max_length: 31}",
     };
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
         char *text = memory_format("name: x\nmodel: %s\n", models[i]);
@@ -73,6 +88,13 @@ static int64_t forward_of_a_sequence(const struct spec *s)
     int64_t t = s->task.length - 1, d = s->model.d_model, n = 0;
     int64_t width = s->model.d_head ? s->model.d_head : d / s->model.heads;
     int64_t rows = s->train.positions.count ? s->train.positions.count : t;
+    for (int64_t b = 0; s->model.kind == MODEL_ATTENTION_ONLY && b <= s->model.layers; b++) {
+        int64_t stream = stream_width(s, b);
+        if (b == s->model.layers)
+            return 2 * (n + product(rows, stream, s->task.states));
+        for (int64_t h = 0; h < s->model.heads; h++)
+            n += product(t, stream, stream) + product(t, stream, t) + product(t, t, stream);
+    }
     for (int64_t b = 0; b < s->model.layers; b++) {
         int64_t mlp = s->model.d_mlp.value[s->model.d_mlp.count > 1 ? b : 0];
         for (int64_t h = 0; h < s->model.heads; h++) {
@@ -121,6 +143,7 @@ TEST(flops_are_those_of_the_loops)
         "model: {layers: 3, d_mlp: [7, 0, 5], d_model: 12, heads: 4}",
         "task: {sequences: 64, test_sequences: 64, length: 6}\ntrain: {batch: 64, epochs: 2, positions: [-1, 0]}\n"
         "model: {heads: 3, d_head: 5}",
+        "model: {kind: attention_only, layers: 2, heads: 3}\ntrain: {positions: [-1]}",
     };
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
         char *text = memory_format("name: x\n%s\n", jobs[i]);
@@ -182,7 +205,7 @@ TEST(long_runs_have_tiles_of_their_own)
 static const char short_runs[] = "task: {sequences: 256, test_sequences: 100, length: 8}\nmodel: {d_model: 16, d_mlp: 32}\n"
                                  "train: {epochs: 20}\n";
 
-TEST(short_runs_share_tiles_of_some_seconds)
+TEST(short_runs_share_tiles_of_a_second)
 {
     char *text = memory_format("name: x\nseeds: 1000\n%s", short_runs);
     struct job *job = must_parse(text);
@@ -192,7 +215,7 @@ TEST(short_runs_share_tiles_of_some_seconds)
     CHECK(one < 0.1);
     CHECK(p->tiles > 1 && p->tiles < 1000);
     for (size_t t = 0; t + 1 < p->tiles; t++)
-        CHECK(p->tile[t].seconds >= 4.0 && p->tile[t].seconds <= 4.0 + one);
+        CHECK(p->tile[t].seconds >= 1.0 && p->tile[t].seconds <= 1.0 + one);
     plan_free(p);
     job_free(job);
     memory_free(text);
