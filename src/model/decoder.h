@@ -3,7 +3,8 @@
 #define INVAR_MODEL_DECODER_H
 
 #include "job/keys.h"
-#include "model/model.h"
+#include "model/passes.h"
+#include "model/planner.h"
 #include "task/task.h"
 
 #include <stdbool.h>
@@ -11,7 +12,7 @@
 #include <stdint.h>
 
 #define DECODER_LAYERS_MAX 64
-#define DECODER_NONE SIZE_MAX        /* offset of a tensor that this model has not */
+#define DECODER_NONE SIZE_MAX        /* MODEL_NONE: offset of a tensor that this model has not */
 
 /* Offsets into the flat arrays, in elements. */
 struct decoder_block {
@@ -32,23 +33,26 @@ struct decoder {
     struct decoder_block block[DECODER_LAYERS_MAX];
     size_t token, position, norm_gain, norm_shift, unembedding, unembedding_bias;
     size_t length;                   /* of the flat arrays */
+    size_t tile_bytes;               /* buffers of a tile of sequences */
+    unsigned rows;                   /* decoder_rows of the row engine, whoever trains */
+    unsigned flags;                  /* of the order that was chosen: decoder_rows, reach_flags, single_flags */
 };
 
-/* The passes in one precision; weights and gradient are flat arrays of it. `work` holds the buffers. */
-struct decoder_passes {
-    size_t element_size;
-    /* NULL with the reason in status_text() when there are no kernels (kern_get). */
-    void *(*open)(const struct decoder *d);
-    void (*free)(void *work);
-    struct model_result (*train)(void *work, const void *weights, void *gradient, const struct batch *b, uint64_t seed,
-                                 uint64_t step);
-    struct model_result (*evaluate)(void *work, const void *weights, const struct batch *b,
-                                    const struct intervention *v);
-    void (*logits)(void *work, const void *weights, const struct batch *b, double *logits);
-    size_t (*activations)(void *work, const void *weights, const struct batch *b, int layer, double *h);
-    size_t (*logit_gradient)(void *work, const void *weights, const struct batch *b, int layer, int c, double *g);
+/* How the rows of a batch are computed (decoder.inc). 0: every block at every position, no tables. */
+enum decoder_rows {
+    DECODER_LOOKED = 1,              /* the last block only where the loss looks */
+    DECODER_TABLE = 2,               /* block 1 from a table of (token, position) rows, when a batch has enough rows */
+    DECODER_KEYS = 4                 /* with DECODER_LOOKED: keys and values of the last block are not formed */
 };
 
-extern const struct decoder_passes decoder_f32, decoder_f64;
+/* All orders of computation, counted for one step of `shape`, and the choice.   out: *p */
+void decoder_plan(const struct decoder *d, struct task_shape shape, int f64, int dense, struct planner *p);
+
+/* FLOPs of block `layer` (from 0) computed row by row, with flags of enum decoder_rows, added to *c. */
+void decoder_plan_block(const struct decoder *d, struct task_shape shape, int layer, unsigned flags,
+                        struct planner_count *c);
+
+/* Row by row, complete: also interventions and probes. */
+extern const struct model_passes decoder_f32, decoder_f64;
 
 #endif

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct model;
+struct planner;
 
 /* Tensor groups, as in the keys init.scale.*. */
 enum tensor_group {
@@ -45,8 +46,12 @@ int model_tensors(const struct model *m, const struct tensor **table);
 size_t model_flat_length(const struct model *m);
 size_t model_parameters(const struct model *m);                 /* without padding */
 size_t model_element_size(const struct model *m);               /* 4 or 8 */
-int model_width(const struct model *m);                         /* d_model */
+int model_width(const struct model *m);                         /* d_model: width of the embedding */
+int model_layer_width(const struct model *m, int layer);        /* d: width of the stream after block `layer` */
 int model_layers(const struct model *m);
+
+/* The order of computation that was chosen, and the others, counted for a step of the shape's batch (planner.h). */
+const struct planner *model_plan(const struct model *m);
 
 /* Initial weights by the init keys, from streams (seed, PURPOSE_INIT, number of the tensor). */
 void model_initialise(struct model *m, const struct spec *s, uint64_t seed);
@@ -68,12 +73,12 @@ struct model_result {
 struct model_result model_train_pass(struct model *m, const struct batch *b, uint64_t seed, uint64_t step);
 
 /* A linear intervention on the output of block `layer` (1..layers): h <- mean + (h - mean) P, at the rows where the
- * loss looks. P = basis basis' (keep) or I - basis basis' (remove); basis [d_model][rank], orthonormal columns. */
+ * loss looks. P = basis basis' (keep) or I - basis basis' (remove); basis [d][rank], orthonormal columns. */
 struct intervention {
     int layer, rank;
     int remove;              /* 0: keep only the span, 1: remove it */
     const double *basis;
-    const double *mean;      /* [d_model] or NULL for zero */
+    const double *mean;      /* [d] or NULL for zero */
 };
 
 /* Loss and accuracy without dropout; `v` may be NULL. */
@@ -81,10 +86,10 @@ struct model_result model_evaluate(struct model *m, const struct batch *b, const
 
 /* Logits per row, without dropout.   out: logits [rows][classes] */
 void model_logits(struct model *m, const struct batch *b, double *logits);
-/* Output of block `layer` per row, without dropout.   out: h [rows][d_model]; returns rows */
+/* Output of block `layer` per row, without dropout.   out: h [rows][d]; returns rows */
 size_t model_activations(struct model *m, const struct batch *b, int layer, double *h);
 /* Jacobian rows of ACE: d logit[c] / d h at each row's own position, h the output of block `layer`, everything
- * downstream included (later attention too).   out: g [rows][d_model]; returns rows */
+ * downstream included (later attention too).   out: g [rows][d]; returns rows */
 size_t model_logit_gradient(struct model *m, const struct batch *b, int layer, int c, double *g);
 
 /* ---- optimiser: one step on the model's weights from its gradient ---- */
@@ -100,7 +105,7 @@ void *optimizer_state(struct optimizer *o, size_t *bytes);
 
 /* Whether all weights are finite. */
 int model_is_finite(const struct model *m);
-/* Name of the instruction set in use ("avx512", "avx2", "scalar"). INVAR_ISA pins it. */
+/* Name of the instruction set in use ("avx512", "avx2", "neon", "scalar"). INVAR_ISA pins it. */
 const char *model_isa(void);
 
 #endif

@@ -24,8 +24,8 @@ struct optimizer *optimizer_new(const struct model *m, const struct spec *s)
     o->eps = s->train.eps;
     o->momentum = s->train.momentum;
     o->weight_decay = s->train.weight_decay;
-    o->element_size = m->passes->element_size;
-    o->length = m->decoder.length;
+    o->element_size = m->element_size;
+    o->length = m->length;
     size_t arrays = o->kind == OPTIMIZER_ADAMW ? 2 : 1;
     o->bytes = arrays * o->length * o->element_size;
     o->state = memory_new(arrays * o->length, o->element_size);

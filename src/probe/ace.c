@@ -34,12 +34,13 @@ static enum status view_open(struct model *m, const struct task *t, const struct
     if (s->probe_ace.layer < 1 || s->probe_ace.layer > model_layers(m))
         return status_fail(STATUS_JOB, "probe.ace.layer is %lld, expected a block from 1 to %d",
                            (long long)s->probe_ace.layer, model_layers(m));
-    if (s->probe_ace.rank > model_width(m))
-        return status_fail(STATUS_JOB, "probe.ace.rank is %lld, expected at most model.d_model = %d, or 0 for a rank "
-                           "by energy", (long long)s->probe_ace.rank, model_width(m));
+    const int d = model_layer_width(m, (int)s->probe_ace.layer);
+    if (s->probe_ace.rank > d)
+        return status_fail(STATUS_JOB, "probe.ace.rank is %lld, expected at most the width of the layer, %d, or 0 for a rank "
+                           "by energy", (long long)s->probe_ace.rank, d);
     struct task_shape shape = task_shape(t);
     int *position = memory_new((size_t)shape.length, sizeof *position);
-    *v = (struct view){m, t, .layer = (int)s->probe_ace.layer, .d = model_width(m), .classes = shape.classes,
+    *v = (struct view){m, t, .layer = (int)s->probe_ace.layer, .d = d, .classes = shape.classes,
                        .centered = s->probe_ace.outputs == ACE_CENTERED_LOGITS};
     v->positions = task_positions(t, position);
     memory_free(position);

@@ -80,9 +80,10 @@ static inline struct spec case_spec(const struct model_case *c, int precision)
     return s;
 }
 
+/* Planned for a loss at one position, so that the shortcuts are taken, whatever the batches then look at. */
 static inline struct task_shape case_shape(const struct model_case *c)
 {
-    return (struct task_shape){.vocabulary = c->vocabulary, .classes = c->classes, .length = c->length};
+    return (struct task_shape){.vocabulary = c->vocabulary, .classes = c->classes, .length = c->length, .looked = 1};
 }
 
 static inline struct model *case_model(const struct model_case *c, const struct spec *s)

@@ -118,6 +118,24 @@ class Formulas(torch.nn.Module):
         return {name: self.get(name).detach() for name in self.name}
 
 
+class AttentionOnly(Formulas):
+    """The attention_only kind: one-hot inputs, each head's mixture behind the stream; a blind position sees those before it."""
+
+    def forward(self, token):
+        n = token.shape[1]
+        place = torch.eye(self.d.max_length, dtype=self.d.dtype)[:n].expand(len(token), -1, -1)
+        x = torch.cat([F.one_hot(token, self.d.states).to(self.d.dtype), place], -1)
+        hidden = torch.ones(n, n).triu(1 - self.d.blind).bool()
+        for layer in range(1, self.d.layers + 1):
+            segments = [x]
+            for head in range(1, self.d.heads + 1):
+                score = x @ self.get(f"block{layer}.head{head}.query_key.weight") @ x.transpose(1, 2)
+                weight = score.masked_fill(hidden, -1e30).softmax(-1).masked_fill(hidden, 0)
+                segments.append(weight @ x)
+            x = torch.cat(segments, -1)
+        return x @ self.get("unembedding.weight")
+
+
 class Library(torch.nn.Module):
     """The decoder from torch's own modules, loaded with the dump's weights."""
 
@@ -231,8 +249,11 @@ def compare(name, d, kind, losses, weights):
 def check(directory, name):
     d = Dump(os.path.join(directory, name))
     d.loss_kind = d.key["loss"]
-    models = [("formulas", Formulas(d))]
-    if d.norm != "none" and d.bias and d.d_mlp and not d.tied:
+    if d.kind:
+        models = [("attention only", AttentionOnly(d))]
+    else:
+        models = [("formulas", Formulas(d))]
+    if not d.kind and d.norm != "none" and d.bias and d.d_mlp and not d.tied:
         models.append(("torch modules", Library(d)))
     faults = []
     for kind, model in models:

@@ -10,6 +10,7 @@
 #include "check.h"
 #include "base/memory.h"
 #include "model/model.h"
+#include "model/planner.h"
 #include "task/task.h"
 
 enum { STEPS = 20 };
@@ -18,18 +19,24 @@ struct training {
     const char *name;
     int layers, norm, activation, bias, tied, d_mlp, optimizer, loss, last_only, precision;
     double lr, weight_decay, momentum;
+    int kind, blind;
 };
 
 static const struct training trainings[] = {
-    {"post_adamw", 1, NORM_POST, ACTIVATION_RELU, 1, 0, 48, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 0, PRECISION_FLOAT32, 1e-3, 0.1, 0},
-    {"post2_adamw", 2, NORM_POST, ACTIVATION_GELU, 1, 0, 48, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 0, PRECISION_FLOAT32, 1e-3, 1.0, 0},
-    {"pre2_sgd", 2, NORM_PRE, ACTIVATION_GELU, 1, 0, 48, OPTIMIZER_SGD, LOSS_CROSS_ENTROPY, 0, PRECISION_FLOAT32, 0.05, 0.01, 0.9},
-    {"pre_adamw_last", 1, NORM_PRE, ACTIVATION_RELU, 1, 0, 48, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 1, PRECISION_FLOAT32, 1e-3, 0.5, 0},
-    {"none_sgd_mse", 2, NORM_NONE, ACTIVATION_RELU, 1, 0, 48, OPTIMIZER_SGD, LOSS_MSE, 0, PRECISION_FLOAT32, 0.02, 0.1, 0.5},
-    {"post_adamw_mse", 1, NORM_POST, ACTIVATION_RELU, 0, 0, 48, OPTIMIZER_ADAMW, LOSS_MSE, 0, PRECISION_FLOAT32, 1e-3, 0.1, 0},
-    {"tied_no_mlp", 2, NORM_PRE, ACTIVATION_RELU, 1, 1, 0, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 0, PRECISION_FLOAT32, 1e-3, 0.1, 0},
-    {"post_adamw_double", 1, NORM_POST, ACTIVATION_RELU, 1, 0, 48, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 0, PRECISION_FLOAT64, 1e-3, 0.1, 0},
-    {"pre2_sgd_double", 2, NORM_PRE, ACTIVATION_GELU, 1, 0, 48, OPTIMIZER_SGD, LOSS_MSE, 1, PRECISION_FLOAT64, 0.05, 0.01, 0.9},
+    {"post_adamw", 1, NORM_POST, ACTIVATION_RELU, 1, 0, 48, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 0, PRECISION_FLOAT32, 1e-3, 0.1, 0, MODEL_DECODER, 0},
+    {"post2_adamw", 2, NORM_POST, ACTIVATION_GELU, 1, 0, 48, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 0, PRECISION_FLOAT32, 1e-3, 1.0, 0, MODEL_DECODER, 0},
+    {"pre2_sgd", 2, NORM_PRE, ACTIVATION_GELU, 1, 0, 48, OPTIMIZER_SGD, LOSS_CROSS_ENTROPY, 0, PRECISION_FLOAT32, 0.05, 0.01, 0.9, MODEL_DECODER, 0},
+    {"pre_adamw_last", 1, NORM_PRE, ACTIVATION_RELU, 1, 0, 48, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 1, PRECISION_FLOAT32, 1e-3, 0.5, 0, MODEL_DECODER, 0},
+    {"none_sgd_mse", 2, NORM_NONE, ACTIVATION_RELU, 1, 0, 48, OPTIMIZER_SGD, LOSS_MSE, 0, PRECISION_FLOAT32, 0.02, 0.1, 0.5, MODEL_DECODER, 0},
+    {"post_adamw_mse", 1, NORM_POST, ACTIVATION_RELU, 0, 0, 48, OPTIMIZER_ADAMW, LOSS_MSE, 0, PRECISION_FLOAT32, 1e-3, 0.1, 0, MODEL_DECODER, 0},
+    {"tied_no_mlp", 2, NORM_PRE, ACTIVATION_RELU, 1, 1, 0, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 0, PRECISION_FLOAT32, 1e-3, 0.1, 0, MODEL_DECODER, 0},
+    {"post_adamw_double", 1, NORM_POST, ACTIVATION_RELU, 1, 0, 48, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 0, PRECISION_FLOAT64, 1e-3, 0.1, 0, MODEL_DECODER, 0},
+    {"pre2_sgd_double", 2, NORM_PRE, ACTIVATION_GELU, 1, 0, 48, OPTIMIZER_SGD, LOSS_MSE, 1, PRECISION_FLOAT64, 0.05, 0.01, 0.9, MODEL_DECODER, 0},
+    {"tables_adamw", 1, NORM_NONE, ACTIVATION_RELU, 1, 0, 48, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 1, PRECISION_FLOAT32, 1e-3, 0.1, 0, MODEL_DECODER, 0},
+    {"tables_tied_double", 1, NORM_NONE, ACTIVATION_GELU, 1, 1, 48, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 1, PRECISION_FLOAT64, 1e-3, 0.1, 0, MODEL_DECODER, 0},
+    {"keys_post2", 2, NORM_POST, ACTIVATION_RELU, 1, 0, 48, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 1, PRECISION_FLOAT32, 1e-3, 0.1, 0, MODEL_DECODER, 0},
+    {"attention_only", 2, 0, 0, 0, 0, 0, OPTIMIZER_ADAMW, LOSS_CROSS_ENTROPY, 1, PRECISION_FLOAT32, 1e-3, 0.1, 0, MODEL_ATTENTION_ONLY, 0},
+    {"attention_only_blind_double", 3, 0, 0, 0, 0, 0, OPTIMIZER_SGD, LOSS_MSE, 0, PRECISION_FLOAT64, 0.5, 0.01, 0.9, MODEL_ATTENTION_ONLY, 1},
 };
 
 static struct spec spec_of(const struct training *t)
@@ -38,9 +45,11 @@ static struct spec spec_of(const struct training *t)
     key_defaults(&s);
     s.task.sequences = 250;              /* four batches, the last one short: steps cross epochs */
     s.task.length = 12;
+    s.model.kind = t->kind;
+    s.model.self_attention = !t->blind;
     s.model.layers = t->layers;
     s.model.d_model = 24;
-    s.model.heads = 3;
+    s.model.heads = t->kind == MODEL_ATTENTION_ONLY ? 2 : 3;
     s.model.d_mlp = (struct key_list){.count = 1, .value = {t->d_mlp}};
     s.model.norm = t->norm;
     s.model.activation = t->activation;
@@ -82,6 +91,7 @@ static void write_keys(const char *dir, const struct training *t, const struct s
     FILE *f = open_file(dir, t->name, "txt");
     const struct tensor *table;
     int n = model_tensors(m, &table);
+    fprintf(f, "kind %d\nblind %d\nmax_length %d\n", t->kind, t->blind, (int)s->model.max_length);
     fprintf(f, "layers %d\nd_model %d\nheads %d\nd_mlp %d\nlength %d\nstates %d\n", t->layers, (int)s->model.d_model,
             (int)s->model.heads, t->d_mlp, (int)s->task.length - 1, (int)s->task.states);
     fprintf(f, "norm %s\nactivation %s\nbias %d\ntied %d\n",
@@ -126,6 +136,10 @@ static void train(const struct training *t, const char *dir, double *loss)
     struct model *m = NULL;
     CHECK_OK(task_open(&s, 1, &task));
     CHECK_OK(model_open(&s, task_shape(task), &m));
+    if (!strncmp(t->name, "tables", 6) || !strncmp(t->name, "keys", 4)) {
+        const struct planner_candidate *chosen = &model_plan(m)->candidate[model_plan(m)->chosen];
+        CHECK_TEXT(chosen->name, *t->name == 't' ? "single" : "keys");       /* the order that it is there to test */
+    }
     if (check_failures)
         exit(1);
     struct optimizer *o = optimizer_new(m, &s);
