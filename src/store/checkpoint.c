@@ -10,7 +10,9 @@
 #include "store/seal.h"
 #include "store/store_inside.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,7 +31,11 @@ enum status store_put_checkpoint(struct store *s, const char *tile_id, const voi
     struct text content = {0};
     text_add_bytes(&content, line, strlen(line));
     text_add_bytes(&content, bytes, n);
-    enum status status = seal_write(temporary, content.s, content.length, "");
+    enum status status = store_may_write(s);
+    if (status == STATUS_OK)
+        status = store_mend_folder(s, "checkpoints");
+    if (status == STATUS_OK)
+        status = seal_write(temporary, content.s, content.length, "");
     if (status == STATUS_OK)
         status = publish_file(temporary, path);
     text_free(&content);
@@ -97,4 +103,19 @@ void store_drop_checkpoint(struct store *s, const char *tile_id)
     if (unlink(path) && errno != ENOENT)
         log_line(LOG_WARNING, "%s: cannot be removed: %s", path, strerror(errno));
     memory_free(path);
+}
+
+void store_each_checkpoint(struct store *s, void (*each)(void *context, const char *tile_id), void *context)
+{
+    char *folder = memory_format("%s/checkpoints", s->dir);
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char id[HASH_TEXT];
+        int used = 0;
+        if (sscanf(e->d_name, "%32[0-9a-f].ck%n", id, &used) == 1 && used && !e->d_name[used])
+            each(context, id);
+    }
+    if (d)
+        closedir(d);
+    memory_free(folder);
 }

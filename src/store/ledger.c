@@ -8,6 +8,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define AGAIN_NANOSECONDS 20000000
 
 void ledger_clear(struct ledger *l)
 {
@@ -26,10 +30,36 @@ static int is_tile_name(const char *name)
     return name[0] != '.' && n > 3 && !strcmp(name + n - 3, ".nc");
 }
 
-/* Paths of the tiles, sorted by name. A folder that is not there yet has none. */
-static enum status list_files(const char *dir, struct ledger *l)
+static void add_path(struct ledger *l, char *path)
 {
-    char *folder = memory_format("%s/tiles", dir);
+    l->file = memory_grow(l->file, l->files, l->files + 1, sizeof *l->file);
+    l->file[l->files++] = path;
+}
+
+static int is_listed(const struct ledger *l, size_t listed, char *path)
+{
+    return listed && bsearch(&path, l->file, listed, sizeof *l->file, by_text) != NULL;
+}
+
+/* A file server may hand out an old list of a folder's files, while a file is found by its name. */
+static void add_unlisted(const struct store *s, struct ledger *l)
+{
+    size_t listed = l->files;
+    for (size_t t = 0; s->plan && t < s->plan->tiles; t++) {
+        char *path = memory_format("%s/tiles/%s.nc", s->dir, s->plan->tile[t].id);
+        if (!is_listed(l, listed, path) && access(path, F_OK) == 0)
+            add_path(l, path);
+        else
+            memory_free(path);
+    }
+    if (l->files > listed)
+        qsort(l->file, l->files, sizeof *l->file, by_text);
+}
+
+/* Paths of the tiles, sorted by name. A folder that is not there yet has none. */
+static enum status list_files(const struct store *store, struct ledger *l)
+{
+    char *folder = memory_format("%s/tiles", store->dir);
     DIR *d = opendir(folder);
     enum status s = STATUS_OK;
     if (!d && errno != ENOENT)
@@ -51,6 +81,8 @@ static enum status list_files(const char *dir, struct ledger *l)
     memory_free(folder);
     if (l->files)
         qsort(l->file, l->files, sizeof *l->file, by_text);
+    if (s == STATUS_OK)
+        add_unlisted(store, l);
     return s;
 }
 
@@ -72,8 +104,14 @@ static enum status add_file(struct store *s, size_t file, size_t *room, struct l
 {
     struct tile *t;
     enum status status = tile_open(l->file[file], &t);
+    if (status == STATUS_CORRUPT) {      /* what a file server shows of a new file may lag behind: a second look decides */
+        nanosleep(&(struct timespec){.tv_nsec = AGAIN_NANOSECONDS}, NULL);
+        status = tile_open(l->file[file], &t);
+    }
     if (status == STATUS_CORRUPT)
         return set_aside(s, l->file[file], l);
+    if (status == STATUS_IO && access(l->file[file], F_OK) && errno == ENOENT)
+        return STATUS_OK;                /* listed, and gone by now: another part has set it aside */
     if (status != STATUS_OK)
         return status;
     size_t n = (size_t)tile_runs(t);
@@ -117,7 +155,7 @@ enum status ledger_read(struct store *s)
 {
     struct ledger l = {0};
     size_t room = 0;
-    enum status status = list_files(s->dir, &l);
+    enum status status = list_files(s, &l);
     for (size_t i = 0; i < l.files && status == STATUS_OK; i++)
         status = add_file(s, i, &room, &l);
     if (status != STATUS_OK) {

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -63,40 +64,76 @@ static unsigned token(void)
     return mine;
 }
 
+static char launch[17] = "0";
+
+void publish_launch(const char *id) { snprintf(launch, sizeof launch, "%s", *id ? id : "0"); }
+
 char *publish_temporary(const char *target)
 {
     static atomic_uint counter;
     char host[64];
     host_name(host);
     char *folder = folder_name(target);
-    char *path = memory_format("%s/" MARK "%s.%ld.%08x.%u-%s", folder, host, (long)getpid(), token(),
-                               atomic_fetch_add(&counter, 1), base_name(target));
+    char *path = memory_format("%s/" MARK "%s.%ld.%08x.%u.%s-%s", folder, host, (long)getpid(), token(),
+                               atomic_fetch_add(&counter, 1), launch, base_name(target));
     memory_free(folder);
     return path;
 }
 
-/* Whether `name` is a temporary of a process that lives on this host. */
-static int is_in_use(const char *name)
+/* A process that was killed answers signals until its parent has taken note, but has no command line any more. */
+static int lives(long pid)
 {
-    char mine[64], host[64];
-    long pid;
-    host_name(mine);
-    return sscanf(name, MARK "%63[^.].%ld.", host, &pid) == 2 && !strcmp(host, mine) &&
-           (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+    if (kill((pid_t)pid, 0) && errno != EPERM)
+        return 0;
+    size_t n = 1;
+    char *path = memory_format("/proc/%ld/cmdline", pid), *line = text_read_file(path, &n);
+    int dead = line && n == 0;
+    memory_free(line);
+    memory_free(path);
+    return !dead;
 }
 
-void publish_remove_strays(const char *folder)
+/* Whether `name` is a temporary of one of these launches. A launch that is none of them has lost the folder, though its process
+ * may live: without its temporary it publishes nothing when it wakes up between asking for its lease and renaming. What was
+ * written without a lease belongs to its process. */
+static int is_in_use(const char *name, const char *launches)
+{
+    char mine[64], host[64], id[17] = "";
+    long pid;
+    host_name(mine);
+    if (sscanf(name, MARK "%63[^.].%ld.%*8[0-9a-f].%*u.%16[0-9a-f]-", host, &pid, id) < 2)
+        return 0;
+    if (strlen(id) == 16)
+        return strstr(launches, id) != NULL;
+    return !strcmp(host, mine) && lives(pid);
+}
+
+void publish_remove_strays(const char *folder, const char *launches)
 {
     DIR *d = opendir(folder);
     if (!d)
         return;
     for (struct dirent *e; (e = readdir(d));)
-        if (!strncmp(e->d_name, MARK, sizeof MARK - 1) && !is_in_use(e->d_name) && !unlinkat(dirfd(d), e->d_name, 0))
+        if (!strncmp(e->d_name, MARK, sizeof MARK - 1) && !is_in_use(e->d_name, launches) && !unlinkat(dirfd(d), e->d_name, 0))
             log_line(LOG_DETAIL, "%s/%s: an unfinished file of an earlier launch was removed", folder, e->d_name);
     closedir(d);
 }
 
 /* ---- durable files ---- */
+
+static _Thread_local int last_error;
+
+int publish_error(void) { return last_error; }
+void publish_error_set(int error) { last_error = error; }
+
+int publish_error_may_pass(int error)
+{
+    static const int passing[] = {ENOSPC, EDQUOT, EIO, ESTALE, EINTR, EAGAIN, ETIMEDOUT, ENETDOWN, ENETUNREACH, ENOLINK, ENOENT};
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+        if (error == passing[i])
+            return 1;
+    return 0;
+}
 
 /* 0, or errno. Some file systems cannot sync a folder and need not: they say EINVAL. */
 static int sync_path(const char *path, int flags)
@@ -113,6 +150,8 @@ static int sync_path(const char *path, int flags)
 enum status publish_sync_folder(const char *path)
 {
     int error = sync_path(path, O_DIRECTORY);
+    if (error)
+        last_error = error;
     return error ? status_fail(STATUS_IO, "%s: cannot be made durable: %s", path, strerror(error)) : STATUS_OK;
 }
 
@@ -123,6 +162,7 @@ enum status publish_file(const char *temporary, const char *target)
         error = errno;
     if (error) {
         unlink(temporary);
+        last_error = error;
         return status_fail(STATUS_IO, "%s: cannot be written: %s", target, strerror(error));
     }
     char *folder = folder_name(target);

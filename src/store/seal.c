@@ -1,6 +1,7 @@
 #include "store/seal.h"
 
 #include "base/memory.h"
+#include "store/publish.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,8 +83,10 @@ enum status seal_write(const char *path, const void *content, size_t n, const ch
     size_t m = strlen(note);
     make_trailer(content, n, note, m, trailer);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
+    if (fd < 0) {
+        publish_error_set(errno);
         return status_fail(STATUS_IO, "%s: cannot be created: %s", path, strerror(errno));
+    }
     int error = write_all(fd, content, n);
     if (!error)
         error = write_all(fd, note, m);
@@ -94,6 +97,7 @@ enum status seal_write(const char *path, const void *content, size_t n, const ch
     if (!error)
         return STATUS_OK;
     unlink(path);
+    publish_error_set(error);
     return status_fail(STATUS_IO, "%s: cannot write %zu bytes: %s", path, n + m + sizeof trailer, strerror(error));
 }
 

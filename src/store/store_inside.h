@@ -3,7 +3,6 @@
 #define INVAR_STORE_STORE_INSIDE_H
 
 #include "base/hash.h"
-#include "store/lock.h"
 #include "store/store.h"
 
 /* One finished run in the folder. */
@@ -26,11 +25,19 @@ struct ledger {
 struct store {
     char *dir;
     enum store_role { STORE_OWNER, STORE_WORKER, STORE_READER } role;     /* only the owner holds the lock */
-    struct lock *lock;
+    struct lease *lease;         /* of the owner */
+    struct store_ticket ticket;
+    struct plan *plan;           /* the tiles whose names are known: the owner's job's; of others when they miss a run */
     struct ledger ledger;        /* of the last look at the folder */
     int looked;                  /* there was one */
     int fresh;                   /* it was store_open's, and nobody has used it yet */
 };
+
+/* Makes DIR/name again if somebody has removed it.   fails: STATUS_IO */
+enum status store_mend_folder(const struct store *s, const char *name);
+
+/* Whether this launch may still publish; see struct store_ticket.   fails: STATUS_LOCKED */
+enum status store_may_write(const struct store *s);
 
 /* Reads every tile of the folder, verifying each. The owner moves damaged ones aside, others only name them in the log.
  * fails: STATUS_IO, STATUS_VERSION (a tile of another format version; text: which); the old ledger is then kept */

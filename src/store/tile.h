@@ -24,6 +24,8 @@ const char *tile_run_id(const struct tile *t, int i);
 enum outcome tile_outcome(const struct tile *t, int i);
 /* Text of the effective job of the launch that wrote the tile; memory_free. NULL when it cannot be read. */
 char *tile_job(struct tile *t);
+/* A global attribute (invar_revision, libraries, instruction_set, subnormals); memory_free. "" when it cannot be read. */
+char *tile_attribute(struct tile *t, const char *name);
 /* Record number i, every bit as it was written.   out: *r (record_clear); untouched on failure
  * fails: STATUS_CORRUPT */
 enum status tile_record(struct tile *t, int i, struct record *r);

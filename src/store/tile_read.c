@@ -142,6 +142,11 @@ enum outcome tile_outcome(const struct tile *t, int i) { return (enum outcome)t-
 
 char *tile_job(struct tile *t) { return need_content(t) == STATUS_OK ? ncfile_get_text(t->f, "job") : NULL; }
 
+char *tile_attribute(struct tile *t, const char *name)
+{
+    return memory_text(need_content(t) == STATUS_OK ? ncfile_get_attribute(t->f, NULL, name) : "");
+}
+
 /* ---- records ---- */
 
 /* The library's failure, now that something was missing. */

@@ -1,10 +1,12 @@
 #include "store/samples.h"
 
 #include "base/log.h"
+#include "store/publish.h"
 
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #define JOB "name: test\nseeds: 40\n"
@@ -343,5 +345,31 @@ TEST(a_kill_while_publishing_leaves_a_clean_folder)
     CHECK(strays > 0);
     job_free(job);
     sample_remove(dir);
+    memory_free(dir);
+}
+
+TEST(what_a_dead_process_left_goes_also_before_its_parent_has_noticed)
+{
+    char *dir = sample_path("zombie");
+    struct job *job = sample_job(JOB);
+    struct store *s = NULL;
+    CHECK_OK(store_open(dir, job, &s));
+    store_close(s);
+    char *target = memory_format("%s/tiles/x.nc", dir);
+    pid_t child = fork();
+    if (child == 0) {
+        sample_write(publish_temporary(target), "half", 4);
+        _exit(0);
+    }
+    siginfo_t info;
+    CHECK_INT(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    CHECK_INT(sample_entries(dir, "tiles"), 1);
+    CHECK_OK(store_open(dir, job, &s));
+    CHECK_INT(sample_entries(dir, "tiles"), 0);
+    waitpid(child, NULL, 0);
+    store_close(s);
+    job_free(job);
+    sample_remove(dir);
+    memory_free(target);
     memory_free(dir);
 }
