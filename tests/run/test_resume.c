@@ -48,6 +48,20 @@ TEST(resume_is_bitwise_in_double_with_momentum)
     check_resume(&s, (const uint64_t[]){3, 13}, 2);
 }
 
+TEST(resume_is_bitwise_for_attention_only)
+{
+    for (int layers = 2; layers <= 3; layers++) {
+        struct spec s = small_spec();
+        s.model.kind = MODEL_ATTENTION_ONLY;
+        s.model.layers = layers;
+        s.model.heads = 1;
+        s.train.positions = (struct key_list){.count = layers == 2, .value = {-1}};
+        s.probe_ace.layer = 1;
+        s.probe.at = (struct key_list){.count = 2, .value = {6, -1}};
+        check_resume(&s, (const uint64_t[]){3, 13}, 2);
+    }
+}
+
 TEST(resume_keeps_probes_already_taken)
 {
     struct spec s = small_spec();
