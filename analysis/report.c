@@ -9,6 +9,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "job/plan.h"
+#include "job/schedule.h"
+#include "store/strikes.h"
 
 #include <errno.h>
 #include <math.h>
@@ -224,6 +227,38 @@ static void add_wrong_runs(struct text *t, const struct results *r)
     memory_free(last);
 }
 
+/* Tiles whose rank died while it trained them, with what their last strike says. */
+static void add_strikes(struct text *t, const char *dir, const struct job *job)
+{
+    struct plan *p = plan_new(job);
+    bool any = false;
+    for (size_t i = 0; i < p->tiles; i++) {
+        int strikes = strikes_count(dir, p->tile[i].id);
+        if (strikes == 0)
+            continue;
+        if (!any)
+            text_add(t, "<h2>Tiles that lost their ranks</h2>\n");
+        any = true;
+        char *last = strikes_text(dir, p->tile[i].id, strikes);
+        text_add(t, "<p>Tile %s (%zu runs from run %zu on): %d time%s%s. The last time:</p>\n<pre>", p->tile[i].id,
+                 p->tile[i].count, p->tile[i].first, strikes, strikes == 1 ? "" : "s",
+                 strikes >= SCHEDULE_STRIKES ? "; it is quarantined until a launch with --retry-quarantined" : "");
+        html_add(t, last ? last : "");
+        text_add(t, "</pre>\n");
+        memory_free(last);
+    }
+    plan_free(p);
+}
+
+static void warn_of_missing(const struct results *r)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < r->n; i++)
+        missing += isnan(r->outcome[i]) ? 1 : 0;
+    if (missing)
+        log_line(LOG_WARNING, "%zu of %zu runs are missing from runs.nc: the report is about the others", missing, r->n);
+}
+
 /* ---- figures ---- */
 
 /* The picture as SVG, or as PNG where the SVG has too many points; 0 when it is not there. */
@@ -344,6 +379,7 @@ static enum status write_page(struct store *store, const struct results *r, cons
     add_claims(&t, judged, r->job->claims);
     add_figures(&t, folder, &figures, can_draw);
     add_wrong_runs(&t, r);
+    add_strikes(&t, store_dir(store), r->job);
     add_job(&t, r);
     html_end(&t);
     enum status s = publish(store, &t);
@@ -363,8 +399,10 @@ enum status report_write(struct store *store, const struct job *job, int *claims
     enum status s = claims_judge(store_dir(store), job, judged);
     if (s == STATUS_OK) {
         s = results_open(store_dir(store), job, &r);
-        if (s == STATUS_OK)
+        if (s == STATUS_OK) {
+            warn_of_missing(&r);
             s = write_page(store, &r, judged);
+        }
         enum status closed = results_close(&r);
         if (s == STATUS_OK)
             s = closed;

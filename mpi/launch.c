@@ -6,9 +6,15 @@
 #include "mpi/agree.h"
 #include "mpi/coordinator.h"
 #include "mpi/limits.h"
+#include "mpi/peers.h"
+#include "mpi/messages.h"
+#include "mpi/signals.h"
 #include "mpi/trainer.h"
+#include "mpi/uplink.h"
+#include "store/strikes.h"
 
 #include <limits.h>
+#include <string.h>
 
 /* The open tiles of a job, in the order in which they are handed out. */
 struct open_tiles {
@@ -18,7 +24,13 @@ struct open_tiles {
     double seconds;
 };
 
-static struct open_tiles open_tiles(const struct plan *p, const bool *missing)
+/* Whether tile t of the plan is this launch's. */
+static bool is_mine(const struct launch_options *o, size_t t)
+{
+    return o->parts == 0 || t % (size_t)o->parts == (size_t)o->part - 1;
+}
+
+static struct open_tiles open_tiles(const struct plan *p, const bool *missing, const char *dir)
 {
     struct open_tiles o = {.tile = memory_new(p->tiles + 1, sizeof *o.tile),
                            .cost = memory_new(p->tiles + 1, sizeof *o.cost)};
@@ -32,7 +44,8 @@ static struct open_tiles open_tiles(const struct plan *p, const bool *missing)
         if (runs == 0)
             continue;
         double seconds = t->seconds * (double)runs / (double)t->count;
-        o.cost[o.count] = (struct coordinator_tile){.id = t->id, .seconds = seconds, .runs = runs};
+        o.cost[o.count] = (struct coordinator_tile){.id = t->id, .seconds = seconds, .runs = runs,
+                                                    .strikes = strikes_count(dir, t->id)};
         o.tile[o.count++] = order[k];
         o.seconds += seconds;
     }
@@ -65,14 +78,45 @@ static enum status look(const struct world *w, struct store *store, const struct
     return STATUS_OK;
 }
 
-static void count(struct launch_result *r, const int *outcome, const bool *missing)
+/* The missing runs of other parts are not missing here. */
+static void count(struct launch_result *r, const struct plan *p, const struct launch_options *o, const int *outcome,
+                  bool *missing)
 {
-    for (size_t i = 0; i < r->runs; i++) {
-        if (missing[i])
-            r->missing++;
-        else
-            r->outcome[outcome[i]]++;
-    }
+    for (size_t t = 0; t < p->tiles; t++)
+        for (size_t i = p->tile[t].first; i < p->tile[t].first + p->tile[t].count; i++) {
+            if (!missing[i])
+                r->outcome[outcome[i]]++;
+            else if (is_mine(o, t))
+                r->missing++;
+            else
+                missing[i] = false;
+        }
+}
+
+/* Tiles of other parts whose file is not there (their runs that FAILED are in it). */
+static void count_elsewhere(struct launch_result *r, const struct store *store, const struct plan *p,
+                            const struct launch_options *o)
+{
+    for (size_t t = 0; t < p->tiles; t++)
+        if (!is_mine(o, t) && !store_has_tile(store, p->tile[t].id))
+            r->missing_elsewhere += p->tile[t].count;
+}
+
+/* ---- rank 0: what the coordinator touches ---- */
+
+struct desk {
+    struct store *store;
+    const struct open_tiles *open;
+};
+
+static bool evicted(void *context) { return store_is_lost(((struct desk *)context)->store); }
+
+static int lost(void *context, size_t tile, int worker, const char *why)
+{
+    struct desk *d = context;
+    const char *id = d->open->cost[tile].id;
+    strikes_lost(d->store, id, worker, why);
+    return strikes_count(store_dir(d->store), id);
 }
 
 /* Rank 0's part: the coordinator runs beside its own worker. */
@@ -80,13 +124,16 @@ static struct coordinator_result coordinate(const struct world *w, struct store 
                                             const struct launch_options *options, const struct work *work,
                                             const struct launch_result *before)
 {
-    struct progress_setup show = {.dir = store_dir(store), .quiet = options->quiet, .runs = before->runs,
-                                  .seconds = open->seconds};
+    struct progress_setup show = {.dir = store_dir(store), .store = store, .quiet = options->quiet, .seconds = open->seconds,
+                                  .part = options->part, .parts = options->parts, .runs = before->missing};
     for (int o = 0; o < OUTCOME_COUNT; o++)
-        show.outcome[o] = before->outcome[o];
+        show.runs += show.outcome[o] = before->outcome[o];
     struct progress *progress = progress_new(&show);
+    struct desk desk = {.store = store, .open = open};
     struct coordinator_setup setup = {.comm = w->comm, .tiles = open->count, .tile = open->cost,
-                                      .seconds_left = options->seconds_left, .progress = progress};
+                                      .seconds_left = options->seconds_left, .progress = progress, .peers = w->peers,
+                                      .heartbeat = options->heartbeat, .max_failures = options->max_failures,
+                                      .hooks = {.context = &desk, .evicted = evicted, .lost = lost}};
     struct line own;
     struct coordinator *c = coordinator_start(&setup, &own);
     worker_run(&own, work);
@@ -103,6 +150,14 @@ static enum status judge(const struct coordinator_result *c, struct launch_resul
     }
     r->tiles_failed = c->failed;
     r->tiles_quarantined = c->quarantined;
+    r->ranks_lost = c->lost;
+    if (c->evicted)
+        return status_fail(STATUS_LOCKED, "another launch has taken the folder over while this one gave no sign of life, or "
+                           "the folder was removed: this launch has stopped writing. What it had finished is kept");
+    if (c->too_many_failures)
+        return status_fail(STATUS_RUNS_FAILED, "stopped after %d failures (--max-failures): %zu runs FAILED, %zu tiles could "
+                           "not be finished, %zu runs are missing%s%s", (int)(r->outcome[OUTCOME_FAILED] + c->failed),
+                           r->outcome[OUTCOME_FAILED], c->failed, r->missing, c->failed ? ": " : "", c->failed_text);
     if (c->failed)
         return status_fail(STATUS_IO, "%zu tile%s could not be finished (%zu runs are missing): %s. Everything else is kept; "
                            "when that is mended, run the same command again", c->failed, c->failed == 1 ? "" : "s",
@@ -110,28 +165,112 @@ static enum status judge(const struct coordinator_result *c, struct launch_resul
     if (c->open)
         return status_fail(STATUS_STOPPED, "stopped early; run the same command again to go on");
     if (c->quarantined)
-        log_line(LOG_WARNING, "%zu tiles lost their ranks again and again and were left out (%zu runs are missing)",
-                 c->quarantined, r->missing);
+        log_line(LOG_WARNING, "%zu tile%s lost %s rank again and again and %s left out", c->quarantined,
+                 c->quarantined == 1 ? "" : "s", c->quarantined == 1 ? "its" : "their", c->quarantined == 1 ? "is" : "are");
     return STATUS_OK;
 }
 
-static enum status train_open(const struct world *w, const struct trainer *trainer, const struct open_tiles *open,
+/* The other ranks' part. */
+static enum worker_end work_for(const struct world *w, const struct launch_options *options, const struct work *work)
+{
+    struct line line;
+    struct uplink *u = uplink_open(w->comm, w->peers, options->heartbeat, &line);
+    enum worker_end end = worker_run(&line, work);
+    uplink_close(u);
+    messages_settle(end != WORKER_TOGETHER);
+    return end;
+}
+
+/* Notes the signal of a crash for the strike of the tile. */
+static void crashed(int number) { strikes_signal(number); }
+
+static enum status train_open(struct world *w, const struct trainer *trainer, const struct open_tiles *open,
                               const struct launch_options *options, struct launch_result *result)
 {
     struct work work = {.context = (void *)trainer, .tile = trainer_tile};
     enum status status = STATUS_OK;
+    enum worker_end end = WORKER_TOGETHER;
+    signals_catch_crashes(crashed);
+    peers_guard_stop();              /* from here on ranks may die */
     if (w->rank == 0) {
         struct coordinator_result r = coordinate(w, trainer->store, open, options, &work, result);
         status = judge(&r, result);
+        end = r.lost ? WORKER_ALONE : WORKER_TOGETHER;
     } else {
-        MPI_Comm comm = w->comm;
-        struct line line = worker_line(&comm);
-        worker_run(&line, &work);
+        end = work_for(w, options, &work);
     }
-    return agree_root(w->comm, 0, status);
+    if (end == WORKER_TOGETHER) {
+        peers_guard_start(w->peers);
+        return agree_root(w->comm, 0, status);
+    }
+    world_break(w);
+    if (end == WORKER_ORPHANED)
+        return status_fail(STATUS_IO, "rank 0 is gone: run the same command again");
+    return w->rank == 0 ? status : STATUS_STOPPED;
 }
 
-enum status launch_train(const struct world *w, struct store *store, const struct job *job,
+/* ---- checkpoints and strikes of finished tiles: of ranks taken for dead, or killed before they removed theirs ---- */
+
+struct broom {
+    struct store *store;
+    const struct plan *plan;
+    const struct launch_options *options;
+    const bool *missing;
+};
+
+/* Whether nothing of the tile is open; also of one that an earlier launch cut differently, when no run is missing at all. */
+static bool is_done(const struct broom *b, const char *tile_id)
+{
+    if (!b->missing && !b->options->parts)
+        return true;
+    for (size_t t = 0; t < b->plan->tiles; t++) {
+        const struct plan_tile *tile = &b->plan->tile[t];
+        bool open = false;
+        if (strcmp(tile->id, tile_id) || !is_mine(b->options, t))
+            continue;
+        for (size_t i = 0; i < tile->count && b->missing; i++)
+            open |= b->missing[tile->first + i];
+        return !open;
+    }
+    return false;
+}
+
+static void sweep_checkpoint(void *context, const char *tile_id)
+{
+    const struct broom *b = context;
+    if (is_done(b, tile_id))
+        store_drop_checkpoint(b->store, tile_id);
+}
+
+static void sweep_strikes(void *context, const char *tile_id)
+{
+    const struct broom *b = context;
+    if (is_done(b, tile_id))
+        strikes_clear(b->store, tile_id);
+}
+
+/* `missing` NULL: no run is, and a whole launch leaves nothing at all. */
+static void tidy(struct store *store, const struct plan *plan, const struct launch_options *options, const bool *missing)
+{
+    struct broom b = {.store = store, .plan = plan, .options = options, .missing = missing};
+    store_each_checkpoint(store, sweep_checkpoint, &b);
+    strikes_each(store, sweep_strikes, &b);
+    strikes_tidy(store);
+}
+
+/* Files that were there, or were published in this launch, and are gone.   fails: STATUS_IO */
+static enum status check_vanished(const struct store *store, const struct open_tiles *open, const struct launch_result *r)
+{
+    size_t n = store_vanished(store);
+    for (size_t i = 0; i < open->count && r->missing == 0; i++)
+        n += !store_has_tile(store, open->cost[i].id);
+    if (n == 0)
+        return STATUS_OK;
+    return status_fail(STATUS_IO, "%s: %zu finished tile file%s vanished while the launch worked here: somebody removes files. Run "
+                       "the same command again", store_dir(store), n, n == 1 ? " has" : "s have");
+}
+
+enum status launch_train(struct world *w, struct store *store, const struct job *job,
                          const struct launch_options *options, struct launch_result *result)
 {
     size_t runs = job_runs(job);
@@ -139,20 +278,35 @@ enum status launch_train(const struct world *w, struct store *store, const struc
     int *outcome = memory_new(runs + 1, sizeof *outcome);
     bool *missing = memory_new(runs + 1, sizeof *missing);
     struct plan *plan = plan_new(job);
-    bool retry = options->retry_failed;
+    struct launch_options all = *options;
     enum status status = limits_check(w, plan, w->rank == 0 ? store_dir(store) : ".");
     if (status == STATUS_OK)
         status = look(w, store, job, outcome);
     if (status != STATUS_OK)
         goto out;
-    MPI_Bcast(&retry, sizeof retry, MPI_BYTE, 0, w->comm);
+    MPI_Bcast(&all, sizeof all, MPI_BYTE, 0, w->comm);
     for (size_t i = 0; i < runs; i++)
-        missing[i] = outcome[i] < 0 || (retry && outcome[i] == OUTCOME_FAILED);
-    count(result, outcome, missing);
-    struct open_tiles open = open_tiles(plan, missing);
-    struct trainer trainer = {.job = job, .plan = plan, .store = store, .missing = missing, .open = open.tile};
+        missing[i] = outcome[i] < 0 || (all.retry_failed && outcome[i] == OUTCOME_FAILED);
+    count(result, plan, &all, outcome, missing);
+    if (w->rank == 0 && all.retry_quarantined)
+        for (size_t t = 0; t < plan->tiles; t++)
+            strikes_clear(store, plan->tile[t].id);
+    if (w->rank == 0)
+        tidy(store, plan, &all, missing);
+    struct open_tiles open = open_tiles(plan, missing, store_dir(store));
+    struct trainer trainer = {.job = job, .plan = plan, .store = store, .rank = w->rank, .missing = missing,
+                              .open = open.tile};
     if (open.count)
-        status = train_open(w, &trainer, &open, options, result);
+        status = train_open(w, &trainer, &open, &all, result);
+    if (w->rank == 0) {
+        count_elsewhere(result, store, plan, &all);
+        if (status == STATUS_OK)
+            status = check_vanished(store, &open, result);
+        if (result->missing == 0 && status == STATUS_OK)
+            tidy(store, plan, &all, NULL);
+        strikes_tidy(store);
+    }
+    status = agree_root(w->comm, 0, status);
     open_tiles_free(&open);
 out:
     plan_free(plan);

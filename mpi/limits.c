@@ -22,24 +22,62 @@ static double number_in(const char *path, const char *key)
 
 static double least(double a, double b) { return a <= 0 || (b > 0 && b < a) ? b : a; }
 
-/* The tightest limit of this process's control group and those above it (a batch system sets the job's); 0: none. */
-static double group_limit(void)
+#define NO_LIMIT 1e18                /* version 1 says about 2^63 where there is none */
+
+/* The least number in the files `name` of the folder root/path and of those above it, down to root. */
+static double least_upwards(const char *root, const char *path, size_t length, const char *name)
 {
-    double limit = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", "");     /* version 1 */
-    char *groups = text_read_file("/proc/self/cgroup", NULL);
-    char *path = groups ? strstr(groups, "0::/") : NULL;
-    if (path) {
-        path += strlen("0::");
-        path[strcspn(path, "\n")] = '\0';
-        for (char *end = path + strlen(path); end; end = strrchr(path, '/')) {
-            *end = '\0';
-            char *file = memory_format("/sys/fs/cgroup%s/memory.max", path);
-            limit = least(limit, number_in(file, ""));
-            memory_free(file);
+    double limit = 0;
+    char *at = memory_format("%s%.*s", root, (int)length, path);
+    for (size_t n = strlen(at); n >= strlen(root); n--) {
+        if (at[n] != '\0' && at[n] != '/')
+            continue;
+        at[n] = '\0';
+        char *file = memory_format("%s/%s", at, name);
+        double v = number_in(file, "");
+        limit = least(limit, v < NO_LIMIT ? v : 0);
+        memory_free(file);
+    }
+    memory_free(at);
+    return limit;
+}
+
+double limits_group_memory(const char *root, const char *groups)
+{
+    double limit = 0;
+    for (const char *line = groups; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+        if (!path)
+            break;
+        size_t length = strcspn(path + 1, "\n");
+        if (path == names + 1)
+            limit = least(limit, least_upwards(root, path + 1, length, "memory.max"));
+        else if (strstr(names, "memory") && strstr(names, "memory") < path) {
+            char *old = memory_format("%s/memory", root);
+            limit = least(limit, least_upwards(old, path + 1, length, "memory.limit_in_bytes"));
+            memory_free(old);
         }
     }
+    return limit;
+}
+
+/* Of this process's group and those above it: a batch system sets the job's. */
+static double group_limit(void)
+{
+    double limit = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", "");     /* a container's own */
+    char *groups = text_read_file("/proc/self/cgroup", NULL);
+    limit = least(limit < NO_LIMIT ? limit : 0, groups ? limits_group_memory("/sys/fs/cgroup", groups) : 0);
     memory_free(groups);
     return limit;
+}
+
+double limits_cores(void)
+{
+    char *s = text_read_file("/sys/fs/cgroup/cpu.max", NULL);
+    double quota = 0, period = 0;
+    bool limited = s && sscanf(s, "%lf %lf", &quota, &period) == 2 && period > 0;
+    memory_free(s);
+    return limited ? quota / period : 0;
 }
 
 double limits_memory(void) { return least(1024 * number_in("/proc/meminfo", "MemAvailable:"), group_limit()); }

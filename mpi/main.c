@@ -1,14 +1,19 @@
 /* main.c: invar VERB. Starts MPI for the verbs that need it, calls the verb, says what went wrong, gives the exit code. */
 #include "base/log.h"
 #include "base/memory.h"
+#include "mpi/doctor.h"
 #include "mpi/options.h"
+#include "mpi/peers.h"
+#include "mpi/progress.h"
 #include "mpi/signals.h"
 #include "mpi/verbs.h"
 #include "mpi/world.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 static const struct {
     enum status (*run)(struct session *s);
@@ -20,6 +25,9 @@ static const struct {
     [VERB_report] = {verbs_report, NULL},
     [VERB_run] = {verbs_run, verbs_run_after},
     [VERB_status] = {verbs_status, NULL},
+    [VERB_bench] = {verbs_bench, NULL},
+    [VERB_verify] = {verbs_verify, NULL},
+    [VERB_doctor] = {verbs_doctor, verbs_doctor_after},
     [VERB_format] = {verbs_format, NULL},
     [VERB_version] = {verbs_version, NULL},
     [VERB_help] = {verbs_help, NULL},
@@ -53,40 +61,76 @@ static enum status alone(struct session *s)
     return status;
 }
 
-/* All ranks return the same status; the exit code of a failure is rank 0's, the others end with 0, so that mpirun ends no
+/* mpirun --enable-recovery reports success whatever rank 0 ends with: the code also stands in the log and in progress.json. */
+static void note_code(const struct session *s, enum status status, bool broken)
+{
+    const struct options *o = s->options;
+    if (!s->store || (o->verb != VERB_train && o->verb != VERB_run))
+        return;
+    if (broken)
+        log_line(LOG_INFO, "ends with exit code %d", status_exit_code(status));
+    if (status != STATUS_LOCKED)
+        progress_exit(s->dir, o->part_number, o->part_count, status_exit_code(status));
+}
+
+/* out: *broken when ranks are lost: MPI goes on, and the program must not end in an orderly way, which would wait for them.
+ * All ranks return the same status; the exit code of a failure is rank 0's, the others end with 0, so that mpirun ends no
  * rank before rank 0 has said why. */
-static enum status together(struct session *s, int argc, char **argv)
+static enum status together(struct session *s, int argc, char **argv, bool *broken)
 {
     struct world world;
     enum verb verb = s->options->verb;
     if (verb == VERB_train || verb == VERB_run)
         signals_catch();
-    enum status status = world_open(&argc, &argv, &world);
-    int rank = world.rank ? world.rank : world_launched_rank();
+    int launched = world_launched_rank();        /* asked first: MPI tells every single program that it is rank 0 */
+    enum status status = verb == VERB_doctor ? doctor_begin(s->options, launched == 0) : world_check_start();
+    if (status != STATUS_OK) {
+        if (launched == 0)
+            complain(status);
+        return launched == 0 ? status : STATUS_OK;
+    }
+    status = world_open(&argc, &argv, &world);
+    int rank = world.rank ? world.rank : launched;
     s->world = &world;
     set_up_log(s->options, rank);
-    if (status == STATUS_OK)
+    peers_guard_start(world.peers);
+    if (status == STATUS_OK || verb == VERB_doctor)      /* which says itself what is wrong with this world */
         status = verbs[verb].run(s);
     if (status != STATUS_OK && rank == 0)
         complain(status);
+    if (rank == 0 && !(status == STATUS_OK && verbs[verb].after))
+        note_code(s, status, world.broken);
     bool after = status == STATUS_OK && verbs[verb].after && rank == 0;
     if (!after)
         verbs_close(s);
     world_close(&world);
+    *broken = world.broken;
     s->world = NULL;
     if (after) {
         status = verbs[verb].after(s);
         if (status != STATUS_OK)
             complain(status);
+        note_code(s, status, *broken);
         verbs_close(s);
     }
-    return rank == 0 ? status : STATUS_OK;
+    return rank == 0 || (*broken && status == STATUS_IO) ? status : STATUS_OK;
+}
+
+/* Short runs open and close their buffers by the thousand: memory stays with the process instead of going back to the
+ * kernel, which would hand it out again page by page. */
+static void keep_memory(void)
+{
+#ifdef M_MMAP_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+#endif
 }
 
 int main(int argc, char **argv)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    keep_memory();
     signal(SIGXFSZ, SIG_IGN);        /* a file over its limit is an error of write(), not the end of the rank */
     struct options options;
     enum status status = options_parse(argc, argv, &options);
@@ -97,13 +141,18 @@ int main(int argc, char **argv)
         return rank == 0 ? status_exit_code(status) : 0;
     }
     struct session s = {.options = &options, .started = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec};
+    bool broken = false;
     if (options_verb_uses_mpi(options.verb)) {
-        status = together(&s, argc, argv);
+        status = together(&s, argc, argv, &broken);
     } else if (rank == 0) {
         set_up_log(&options, 0);
         status = alone(&s);
     }
     log_finish();
     options_clear(&options);
+    if (broken) {
+        fflush(NULL);
+        _exit(status_exit_code(status));
+    }
     return status_exit_code(status);
 }

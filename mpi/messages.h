@@ -10,14 +10,17 @@
  *                            <-      ASSIGN tile
  *     FINISHED tile          ->                          or FAILED, or RETURNED
  *     ...
- *                            <-      DRAINED or STOP     exactly one of them, the last message to this worker
+ *                            <-      DRAINED or STOP     exactly one of them
  *     RETURNED ..            ->                          after STOP: what it still holds
  *     LEFT                   ->                          the last message of this worker
+ *                            <-      GOODBYE             when all have left or are lost
  *
  * A worker that gets a signal says SIGNAL, returns its tiles and waits for the STOP that all get.
  */
 #ifndef INVAR_MPI_MESSAGES_H
 #define INVAR_MPI_MESSAGES_H
+
+#include "job/outcome.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -35,7 +38,10 @@
     MESSAGE(SIGNAL, "worker", "was asked to end by a signal") \
     MESSAGE(DRAINED, "coordinator", "nothing more to do: leave") \
     MESSAGE(STOP, "coordinator", "checkpoint, give back, leave") \
-    MESSAGE(LEFT, "worker", "has left; nothing more comes from it")
+    MESSAGE(DROP, "coordinator", "give `tile` back without a checkpoint: this rank was taken for dead, another has it") \
+    MESSAGE(LEFT, "worker", "has left; it waits for GOODBYE") \
+    MESSAGE(GOODBYE, "coordinator", "all have left; `tile` of them are lost, and if any, nobody may call all ranks") \
+    MESSAGE(ALIVE, "both", "a sign of life")
 
 enum message_kind {
 #define MESSAGE(name, sender, meaning) MESSAGE_##name,
@@ -53,14 +59,23 @@ struct message {
     int32_t restored;        /* RUN_ENDED: read back from a checkpoint, not trained in this launch */
     int64_t tile;            /* number among the open tiles */
     double fraction;
+    int32_t ended[OUTCOME_COUNT];     /* FINISHED: runs of the tile by outcome, without those that the store held */
     char text[MESSAGE_TEXT];
 };
 
 const char *messages_name(int kind);
 
-/* Sends to rank `to`. Small enough for every MPI to buffer: returns although the other side trains. */
+/* The calls below may come from two threads of a rank at once.
+ *
+ * Sends to rank `to`; never waits, though the other side may train, or be dead: MPI_Send of this size waits on shared memory
+ * until the other side looks. The message is kept until it has gone. */
 void messages_send(MPI_Comm comm, int to, const struct message *m);
 /* Takes the next message of any rank, if there is one; never waits. */
 bool messages_receive(MPI_Comm comm, struct message *m);
+/* Whether there is one; leaves it there. */
+bool messages_waiting(MPI_Comm comm);
+/* Waits until all that was sent has gone, before calls of all ranks; or, with `give_up`, forgets it: the other side may be
+ * dead. */
+void messages_settle(bool give_up);
 
 #endif

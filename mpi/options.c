@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -12,9 +11,8 @@
 static const struct {
     const char *name, *argument;
     bool mpi;
-    const char *meaning;
 } verbs[VERB_COUNT] = {
-#define VERB(name, argument, mpi, meaning) {#name, argument, mpi, meaning},
+#define VERB(name, argument, mpi, ...) {#name, argument, mpi},
     VERB_TABLE(VERB)
 #undef VERB
 };
@@ -23,9 +21,8 @@ static const struct option {
     const char *name, *letter, *value;
     unsigned verbs;
     size_t offset;
-    const char *meaning;
 } table[] = {
-#define OPTION(field, name, letter, value, verbs, meaning) {name, letter, value, verbs, offsetof(struct options, field), meaning},
+#define OPTION(field, name, letter, value, verbs, meaning) {name, letter, value, verbs, offsetof(struct options, field)},
     OPTION_TABLE(OPTION)
 #undef OPTION
 };
@@ -62,21 +59,26 @@ static enum status unknown(const char *what, struct nearest n)
     return status_fail(STATUS_USAGE, "unknown %s \"%s\"; see `invar help`", what, n.wrong);
 }
 
-static enum status parse_verb(const char *word, struct options *o)
+enum status options_find_verb(const char *word, enum verb *v)
 {
     struct nearest n = nearest_start(word);
+    for (int i = 0; i < VERB_COUNT; i++) {
+        if (!strcmp(word, verbs[i].name)) {
+            *v = (enum verb)i;
+            return STATUS_OK;
+        }
+        nearest_try(&n, verbs[i].name);
+    }
+    return unknown("verb", n);
+}
+
+static enum status parse_verb(const char *word, struct options *o)
+{
     if (!strcmp(word, "--help") || !strcmp(word, "-h"))
         word = "help";
     if (!strcmp(word, "--version"))
         word = "version";
-    for (int v = 0; v < VERB_COUNT; v++) {
-        if (!strcmp(word, verbs[v].name)) {
-            o->verb = (enum verb)v;
-            return STATUS_OK;
-        }
-        nearest_try(&n, verbs[v].name);
-    }
-    return unknown("verb", n);
+    return options_find_verb(word, &o->verb);
 }
 
 /* ---- options ---- */
@@ -107,17 +109,22 @@ static const struct option *find(const char *word, const char **value)
     return NULL;
 }
 
+static void append(const char ***list, int *count, const char *word)
+{
+    *list = memory_grow(*list, (size_t)*count, (size_t)*count + 1, sizeof **list);
+    (*list)[(*count)++] = word;
+}
+
 static enum status add_set(struct options *o, const char *value)
 {
     if (!strchr(value, '='))
         return status_fail(STATUS_USAGE, "--set takes KEY=VALUE, got \"%s\"; for example --set train.lr=0.01", value);
-    o->sets = memory_grow(o->sets, (size_t)o->sets_count, (size_t)o->sets_count + 1, sizeof *o->sets);
-    o->sets[o->sets_count++] = value;
+    append(&o->sets, &o->sets_count, value);
     return STATUS_OK;
 }
 
 /* "90", "1:30", "0:01:30" or "1-00:00:00". */
-static enum status parse_time(const char *s, double *seconds)
+static enum status parse_time(const char *option, const char *s, double *seconds)
 {
     double part[3];
     int days = 0, parts, used = 0;
@@ -133,42 +140,89 @@ static enum status parse_time(const char *s, double *seconds)
         total = 60 * total + part[i];
     }
     if (!good || 86400.0 * days + total <= 0)
-        return status_fail(STATUS_USAGE, "--time takes seconds, mm:ss, hh:mm:ss or d-hh:mm:ss, got \"%s\"", s);
+        return status_fail(STATUS_USAGE, "%s takes seconds, mm:ss, hh:mm:ss or d-hh:mm:ss, got \"%s\"", option, s);
     *seconds = 86400.0 * days + total;
     return STATUS_OK;
+}
+
+/* "3/8" */
+static enum status parse_part(const char *s, int *part, int *parts)
+{
+    int k, n, end = 0;
+    if (sscanf(s, "%d/%d%n", &k, &n, &end) != 2 || s[end] || n < 1 || n > 100000 || k < 1 || k > n)
+        return status_fail(STATUS_USAGE, "--part takes K/N with 1 <= K <= N, for example 3/8, got \"%s\"", s);
+    *part = k;
+    *parts = n;
+    return STATUS_OK;
+}
+
+static enum status parse_heartbeat(const char *s, double *seconds)
+{
+    int end = 0;
+    if (sscanf(s, "%lf%n", seconds, &end) != 1 || s[end] || !(*seconds >= 1 && *seconds <= 86400))
+        return status_fail(STATUS_USAGE, "--heartbeat takes 1 to 86400 seconds, got \"%s\"", s);
+    return STATUS_OK;
+}
+
+static enum status parse_failures(const char *s, int *n)
+{
+    int end = 0;
+    if (sscanf(s, "%d%n", n, &end) != 1 || s[end] || *n < 1)
+        return status_fail(STATUS_USAGE, "--max-failures takes a whole number from 1, got \"%s\"", s);
+    return STATUS_OK;
+}
+
+/* The options whose value is more than a text. */
+static enum status parse_value(size_t field, const char *value, struct options *o)
+{
+    switch (field) {
+    case offsetof(struct options, set): return add_set(o, value);
+    case offsetof(struct options, time): return parse_time("--time", value, &o->seconds);
+    case offsetof(struct options, patience): return parse_time("--patience", value, &o->patience_seconds);
+    case offsetof(struct options, wait): return parse_time("--wait", value, &o->wait_seconds);
+    case offsetof(struct options, heartbeat): return parse_heartbeat(value, &o->heartbeat_seconds);
+    case offsetof(struct options, part): return parse_part(value, &o->part_number, &o->part_count);
+    case offsetof(struct options, max_failures): return parse_failures(value, &o->failures);
+    default: return STATUS_OK;
+    }
 }
 
 static enum status take_option(const struct option *p, const char *value, struct options *o)
 {
     char *field = (char *)o + p->offset;
     if (!(p->verbs & (1u << o->verb)))
-        return status_fail(STATUS_USAGE, "`invar %s` does not take %s; see `invar help`", verbs[o->verb].name, p->name);
+        return status_fail(STATUS_USAGE, "`invar %s` does not take %s; see `invar help %s`", verbs[o->verb].name, p->name,
+                           verbs[o->verb].name);
     if (!p->value) {
         if (value)
             return status_fail(STATUS_USAGE, "%s takes no value, got \"%s\"", p->name, value);
         *(bool *)field = true;
+        if (o->fail_fast)
+            o->failures = 1;
         return STATUS_OK;
     }
     if (!value || !*value)
         return status_fail(STATUS_USAGE, "%s needs a value: %s %s", p->name, p->name, p->value);
     *(const char **)field = value;
-    if (p->offset == offsetof(struct options, set))
-        return add_set(o, value);
-    if (p->offset == offsetof(struct options, time))
-        return parse_time(value, &o->seconds);
-    return STATUS_OK;
+    return parse_value(p->offset, value, o);
 }
+
+/* "JOB" of "JOB", "DIR" of "[DIR]" and of "DIR [RUN...]". */
+static bool needs_target(enum verb v) { return *verbs[v].argument && *verbs[v].argument != '['; }
+static bool takes_words(enum verb v) { return strstr(verbs[v].argument, "...") != NULL; }
 
 static enum status take_target(const char *word, struct options *o)
 {
     const char *wanted = verbs[o->verb].argument;
-    if (o->verb == VERB_help)            /* `invar help run` is meant well */
-        return STATUS_OK;
     if (!*wanted)
         return status_fail(STATUS_USAGE, "`invar %s` takes no argument, got \"%s\"", verbs[o->verb].name, word);
+    if (o->target && takes_words(o->verb)) {
+        append(&o->words, &o->words_count, word);
+        return STATUS_OK;
+    }
     if (o->target)
-        return status_fail(STATUS_USAGE, "`invar %s` takes one %s, got \"%s\" and \"%s\"", verbs[o->verb].name, wanted,
-                           o->target, word);
+        return status_fail(STATUS_USAGE, "`invar %s` takes one %.*s, got \"%s\" and \"%s\"", verbs[o->verb].name,
+                           (int)strcspn(wanted + (*wanted == '['), "]"), wanted + (*wanted == '['), o->target, word);
     o->target = word;
     return STATUS_OK;
 }
@@ -186,6 +240,7 @@ static enum status parse_rest(int argc, char **argv, struct options *o)
         if (words_only || argv[i][0] != '-') {
             status = take_target(argv[i], o);
         } else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            o->target = verbs[o->verb].name;
             o->verb = VERB_help;
             return STATUS_OK;
         } else {
@@ -199,7 +254,7 @@ static enum status parse_rest(int argc, char **argv, struct options *o)
         if (status != STATUS_OK)
             return status;
     }
-    if (*verbs[o->verb].argument && !o->target)
+    if (needs_target(o->verb) && !o->target)
         return status_fail(STATUS_USAGE, "`invar %s` needs a %s: invar %s %s", verbs[o->verb].name,
                            !strcmp(verbs[o->verb].argument, "JOB") ? "job file" : "folder", verbs[o->verb].name,
                            !strcmp(verbs[o->verb].argument, "JOB") ? "jobs/markov-cores.yaml" : "out/markov-cores");
@@ -208,9 +263,9 @@ static enum status parse_rest(int argc, char **argv, struct options *o)
 
 enum status options_parse(int argc, char **argv, struct options *o)
 {
-    *o = (struct options){.seconds = INFINITY};
+    *o = (struct options){.seconds = INFINITY, .heartbeat_seconds = 30, .patience_seconds = 30};
     if (argc < 2)
-        return status_fail(STATUS_USAGE, "a verb is needed: invar plan|train|gather|report|run|status; see `invar help`");
+        return status_fail(STATUS_USAGE, "a verb is needed: invar plan|train|gather|report|run|status|verify|doctor; see `invar help`");
     enum status status = parse_verb(argv[1], o);
     if (status == STATUS_OK)
         status = parse_rest(argc, argv, o);
@@ -222,37 +277,7 @@ enum status options_parse(int argc, char **argv, struct options *o)
 void options_clear(struct options *o)
 {
     memory_free(o->sets);
-    o->sets = NULL;
-    o->sets_count = 0;
-}
-
-char *options_help(void)
-{
-    struct text t = {0};
-    text_add(&t, "invar trains many small transformers, one run per rank, and shows what is invariant across them.\n\n"
-                 "  invar VERB [JOB|DIR] [options]                 alone\n"
-                 "  mpirun -n 8 invar VERB [JOB|DIR] [options]     on 8 cores; or srun --mpi=pmix\n\nVerbs\n");
-    for (int v = 0; v < VERB_COUNT; v++)
-        text_add(&t, "  %-8s%-5s%s\n", verbs[v].name, verbs[v].argument, verbs[v].meaning);
-    text_add(&t, "\nOptions\n");
-    for (int i = 0; i < OPTIONS; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s%s%s %s", table[i].letter ? table[i].letter : "", table[i].letter ? ", " : "",
-                 table[i].name, table[i].value ? table[i].value : "");
-        text_add(&t, "  %-18s %s", name, table[i].meaning);
-        const char *separator = " (";
-        for (int v = 0; v < VERB_COUNT && table[i].verbs != ~0u; v++)
-            if (table[i].verbs & (1u << v)) {
-                text_add(&t, "%s%s", separator, verbs[v].name);
-                separator = ", ";
-            }
-        text_add(&t, "%s\n", table[i].verbs != ~0u ? ")" : "");
-    }
-    text_add(&t, "\nExit codes\n"
-                 "  0   all done (diverged runs are results)\n"
-                 "  1   finished, but runs FAILED or a claim does not hold\n"
-                 "  2   bad usage or job file\n"
-                 "  3   environment, input or output\n"
-                 "  75  stopped early on purpose (time limit, signal): run the same command again\n");
-    return t.s;
+    memory_free(o->words);
+    o->sets = o->words = NULL;
+    o->sets_count = o->words_count = 0;
 }

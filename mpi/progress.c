@@ -3,7 +3,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "mpi/world.h"
+#include "store/lease.h"
+#include "store/publish.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,11 +150,44 @@ static void add_number(struct text *t, const char *key, double value)
     text_add(t, ", ");
 }
 
+static char *path_of(const char *dir, int part, int parts)
+{
+    char suffix[32];
+    lease_suffix(suffix, part, parts);
+    return memory_format("%s/progress%s.json", dir, suffix);
+}
+
 /* Replaced by rename, under a temporary name of this process. Without fsync: after a crash of the machine it is worthless
  * anyway. A file that cannot be written is no reason to stop. */
+static void replace_file(const char *path, const struct text *t)
+{
+    char *temporary = publish_temporary(path);
+    FILE *f = fopen(temporary, "w");
+    if (f) {
+        bool whole = fwrite(t->s, 1, t->length, f) == t->length;
+        if (fclose(f) || !whole || rename(temporary, path))
+            unlink(temporary);
+    }
+    memory_free(temporary);
+}
+
+void progress_exit(const char *dir, int part, int parts, int code)
+{
+    char *path = path_of(dir, part, parts), *s = text_read_file(path, NULL), *end = s ? strrchr(s, ']') : NULL;
+    if (end) {
+        struct text t = {0};
+        end[1] = '\0';
+        text_add(&t, "%s, \"exit_code\": %d}\n", s, code);
+        replace_file(path, &t);
+        text_free(&t);
+    }
+    memory_free(s);
+    memory_free(path);
+}
+
 static void write_file(struct progress *p, const struct progress_now *now)
 {
-    if (!p->setup.dir)
+    if (!p->setup.dir || (p->setup.store && !store_is_own(p->setup.store)))
         return;
     struct text t = {0};
     text_add(&t, "{");
@@ -161,15 +197,8 @@ static void write_file(struct progress *p, const struct progress_now *now)
     for (size_t i = 0; i < now->tiles; i++)
         text_add(&t, "%s\"%s\"", i ? ", " : "", now->id[i]);
     text_add(&t, "]}\n");
-    char *path = memory_format("%s/progress.json", p->setup.dir);
-    char *temporary = memory_format("%s.%ld", path, (long)getpid());
-    FILE *f = fopen(temporary, "w");
-    if (f) {
-        bool whole = fwrite(t.s, 1, t.length, f) == t.length;
-        if (fclose(f) || !whole || rename(temporary, path))
-            unlink(temporary);
-    }
-    memory_free(temporary);
+    char *path = path_of(p->setup.dir, p->setup.part, p->setup.parts);
+    replace_file(path, &t);
     memory_free(path);
     text_free(&t);
 }
@@ -209,6 +238,12 @@ void progress_run(struct progress *p, enum outcome outcome, double seconds, bool
         p->restored += seconds;
 }
 
+void progress_correct(struct progress *p, enum outcome outcome, int n, double seconds)
+{
+    p->outcome[outcome] = (size_t)((long)p->outcome[outcome] + n);
+    p->work += n * seconds;
+}
+
 static double show_every(const struct progress *p) { return p->terminal ? BAR_SECONDS : LINE_SECONDS; }
 
 bool progress_due(const struct progress *p)
@@ -244,21 +279,72 @@ static double read_number(const char *s, const char *key)
     return v;
 }
 
+/* One file, of a launch that holds its lease or not. */
+static bool read_file(const char *dir, const char *name, struct progress_file *out)
+{
+    char *path = memory_format("%s/%s", dir, name), *s = text_read_file(path, NULL);
+    memory_free(path);
+    const char *suffix = name + strlen("progress");
+    char *lock = memory_format("%s/lock%.*s", dir, (int)(strlen(suffix) - strlen(".json")), suffix);
+    const char *tiles = s ? strstr(s, "\"tiles\": [") : NULL;
+    if (tiles) {
+        double quarantined = read_number(s, "quarantined");
+        *out = (struct progress_file){.launches = lease_is_held(lock), .runs_per_second = read_number(s, "runs_per_second"),
+                                      .seconds_left = read_number(s, "seconds_left"),
+                                      .quarantined = quarantined > 0 ? (size_t)quarantined : 0};
+        out->ids = memory_text(out->launches ? tiles : "");
+    }
+    memory_free(lock);
+    memory_free(s);
+    return tiles;
+}
+
+/* fmax and addition that pass over what is unknown. */
+static double most(double a, double b) { return isnan(a) ? b : isnan(b) ? a : fmax(a, b); }
+static double sum(double a, double b) { return isnan(a) ? b : isnan(b) ? a : a + b; }
+
+/* A living launch counts before dead ones. */
+static void add_file(struct progress_file *all, struct progress_file *one)
+{
+    if (one->launches == 0 && all->launches > 0) {
+        memory_free(one->ids);
+        return;
+    }
+    if (one->launches > 0 && all->launches == 0) {
+        memory_free(all->ids);
+        *all = *one;
+        return;
+    }
+    char *ids = memory_format("%s%s", all->ids, one->ids);
+    memory_free(all->ids);
+    memory_free(one->ids);
+    *all = (struct progress_file){.launches = all->launches + one->launches,
+                                  .runs_per_second = sum(all->runs_per_second, one->runs_per_second),
+                                  .seconds_left = most(all->seconds_left, one->seconds_left),
+                                  .quarantined = all->quarantined + one->quarantined, .ids = ids};
+}
+
+static bool is_ours(const char *name)
+{
+    int used = 0;
+    return !strcmp(name, "progress.json") || (sscanf(name, "progress.%*d-of-%*d.json%n", &used) == 0 && used && !name[used]);
+}
+
 bool progress_read(const char *dir, struct progress_file *out)
 {
-    char *path = memory_format("%s/progress.json", dir);
-    char *s = text_read_file(path, NULL);
-    memory_free(path);
-    char *tiles = s ? strstr(s, "\"tiles\": [") : NULL;
-    if (!tiles) {
-        memory_free(s);
-        return false;
+    bool any = false;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        struct progress_file one;
+        if (!is_ours(e->d_name) || !read_file(dir, e->d_name, &one))
+            continue;
+        if (any)
+            add_file(out, &one);
+        else
+            *out = one;
+        any = true;
     }
-    double quarantined = read_number(s, "quarantined");
-    *out = (struct progress_file){.runs_per_second = read_number(s, "runs_per_second"),
-                                  .seconds_left = read_number(s, "seconds_left"),
-                                  .quarantined = quarantined > 0 ? (size_t)quarantined : 0,
-                                  .ids = memory_text(tiles)};
-    memory_free(s);
-    return true;
+    if (d)
+        closedir(d);
+    return any;
 }

@@ -12,6 +12,9 @@
 void signals_catch(void);
 /* Whether a signal has asked for the end. */
 bool signals_came(void);
+/* Calls `tell` when the program crashes (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT), before what would happen without. `tell`
+ * may do what a signal handler may. */
+void signals_catch_crashes(void (*tell)(int number));
 /* For stages that are simply done again: SIGTERM and SIGINT end the program at once from now on. SIGUSR1 (the checkpoint
  * signal) is still only noted. */
 void signals_release(void);

@@ -4,10 +4,16 @@
 #include "base/memory.h"
 #include "mpi/tile_checkpoint.h"
 #include "run/train.h"
+#include "store/strikes.h"
 
 #include <math.h>
 #include <string.h>
 #include <time.h>
+
+/* A tile that cannot be written is tried again after a pause that doubles, until this much time has passed. */
+#define RETRY_SECONDS 30.0
+#define RETRY_FIRST_SECONDS 0.25
+#define RETRY_MOST_SECONDS 5.0
 
 /* A tile while it is worked on. */
 struct tile_work {
@@ -21,6 +27,7 @@ struct tile_work {
     void *bytes;                 /* the checkpoint the tile goes on from, or NULL */
     struct tile_checkpoint resumed;
     double saved;                /* clock at the last checkpoint */
+    bool complained;             /* one could not be written: said once a tile, though each text names another file */
 };
 
 static double clock_now(void)
@@ -45,6 +52,8 @@ static int finished_records(const struct tile_work *t, struct record *finished)
 /* Writes the finished runs and the state of the current one (NULL: between two runs). */
 static enum status checkpoint(struct tile_work *t, const void *state, size_t n)
 {
+    if (worker_should_drop(t->worker))           /* another rank's checkpoints are ahead of ours */
+        return STATUS_OK;
     struct tile_checkpoint c = {.record = memory_new(t->tile->count, sizeof *c.record), .state = state, .length = n};
     c.finished = (size_t)finished_records(t, c.record);
     if (state)
@@ -52,8 +61,11 @@ static enum status checkpoint(struct tile_work *t, const void *state, size_t n)
     struct text bytes = {0};
     tile_checkpoint_write(&bytes, t->tile->id, &c);
     enum status status = store_put_checkpoint(t->trainer->store, t->tile->id, bytes.s, bytes.length);
-    if (status != STATUS_OK)
+    if (status == STATUS_OK)
+        strikes_clear(t->trainer->store, t->tile->id);
+    else if (!t->complained)
         log_line(LOG_WARNING, "a checkpoint could not be written; the training goes on without: %s", status_text());
+    t->complained |= status != STATUS_OK;
     text_free(&bytes);
     memory_free(c.record);
     t->saved = clock_now();
@@ -106,6 +118,7 @@ static enum work_end train(struct tile_work *t, size_t i)
     uint64_t seed;
     job_run(t->trainer->job, t->tile->first + i, spec, &seed);
     job_run_id(spec, seed, t->current);
+    strikes_run(t->current);
     bool resumes = !strcmp(t->resumed.current, t->current);
     struct train_control control = {.context = t, .should_stop = should_stop, .save = save, .progress = progress};
     enum train_end end = TRAIN_FINISHED;
@@ -149,17 +162,64 @@ static void resume(struct tile_work *t)
     }
 }
 
+/* A rank that died just after it had published the tile has left nothing to do.   Returns whether that is so */
+static bool is_published(struct tile_work *t)
+{
+    const struct trainer *r = t->trainer;
+    char id[HASH_TEXT];
+    if (!store_has_tile(r->store, t->tile->id))
+        return false;
+    int *outcome = memory_new(t->tile->count, sizeof *outcome);
+    bool all = true;
+    for (size_t i = 0; i < t->tile->count && all; i++) {
+        if (!is_missing(t, i))
+            continue;
+        job_id_of(r->job, t->tile->first + i, id);
+        outcome[i] = store_tile_outcome(r->store, t->tile->id, id);
+        all = outcome[i] >= 0 && outcome[i] != OUTCOME_FAILED;
+    }
+    for (size_t i = 0; i < t->tile->count && all; i++)
+        if (is_missing(t, i))
+            worker_run_ended(t->worker, (enum outcome)outcome[i], true, NULL);
+    memory_free(outcome);
+    if (all) {
+        store_drop_checkpoint(r->store, t->tile->id);
+        strikes_clear(r->store, t->tile->id);
+    }
+    return all;
+}
+
 /* ---- the tile ---- */
+
+/* Tries again for a while when the cause may pass by itself. */
+static enum status put_tile(struct tile_work *t, const struct record *finished, int n)
+{
+    const struct trainer *r = t->trainer;
+    double until = clock_now() + RETRY_SECONDS, pause = RETRY_FIRST_SECONDS;
+    for (;;) {
+        enum status status = store_put_tile(r->store, r->job, t->tile, finished, n);
+        if (status != STATUS_IO || !store_may_pass() || clock_now() + pause > until)
+            return status;
+        log_line(LOG_WARNING, "%s; trying again for %.0f s", status_text(), RETRY_SECONDS);
+        for (double wake = clock_now() + pause; clock_now() < wake;) {
+            if (worker_should_stop(t->worker))
+                return status;
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        }
+        pause = fmin(2 * pause, RETRY_MOST_SECONDS);
+    }
+}
 
 static enum work_end finish(struct tile_work *t)
 {
     const struct trainer *r = t->trainer;
     struct record *finished = memory_new(t->tile->count, sizeof *finished);
     int n = finished_records(t, finished);
-    enum status status = store_put_tile(r->store, r->job, t->tile, finished, n);
+    enum status status = put_tile(t, finished, n);
     memory_free(finished);
     if (status == STATUS_OK) {
         store_drop_checkpoint(r->store, t->tile->id);
+        strikes_clear(r->store, t->tile->id);
         return WORK_FINISHED;
     }
     worker_failed_text(t->worker, status_text());
@@ -203,8 +263,13 @@ enum work_end trainer_tile(void *context, size_t tile, struct worker *w)
     t.have = memory_new(t.tile->count, sizeof *t.have);
     for (size_t i = 0; i < t.tile->count; i++)
         t.wanted += is_missing(&t, i);
-    resume(&t);
-    enum work_end end = train_all(&t);
+    enum work_end end = WORK_FINISHED;
+    if (!is_published(&t)) {
+        strikes_begin(r->store, t.tile->id, r->rank);
+        resume(&t);
+        end = train_all(&t);
+        strikes_end(r->store, t.tile->id, r->rank);
+    }
     for (size_t i = 0; i < t.tile->count; i++)
         record_clear(&t.record[i]);
     tile_checkpoint_clear(&t.resumed);

@@ -11,6 +11,7 @@ struct trainer {
     const struct job *job;
     const struct plan *plan;
     struct store *store;
+    int rank;                /* of this process */
     const bool *missing;     /* [runs of the job] to be trained */
     const size_t *open;      /* open tile -> tile of the plan */
 };

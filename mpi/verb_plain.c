@@ -7,6 +7,7 @@
 #include "job/plan.h"
 #include "mpi/limits.h"
 #include "model/model.h"
+#include "model/planner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,52 @@ static int nodes_at_hand(void)
     return nodes && atoi(nodes) > 1 ? atoi(nodes) : 1;
 }
 
+/* For each size of model that the grid has: how a step is computed, and what the other orders would take. */
+static enum status explain(const struct job *job)
+{
+    struct text last = {0};
+    enum status status = STATUS_OK;
+    for (size_t run = 0; run < job_runs(job) && status == STATUS_OK; run++) {
+        struct spec spec;
+        uint64_t seed;
+        struct model *m;
+        struct text text = {0};
+        job_run(job, run, &spec, &seed);
+        status = model_open(&spec, task_shape_of(&spec), &m);
+        if (status != STATUS_OK)
+            break;
+        planner_print(model_plan(m), &text);
+        model_free(m);
+        if (!strcmp(text_string(&text), text_string(&last))) {
+            text_free(&text);
+            continue;
+        }
+        printf("\nA training step, from run %zu on; FLOPs of each exact order:\n%s", run, text_string(&text));
+        text_free(&last);
+        last = text;
+    }
+    text_free(&last);
+    return status;
+}
+
+/* "store           3 of 8 runs are in out/x, 5 to train": nothing without a folder. A folder of another job is said here,
+ * not first when the launch starts. */
+static enum status print_store(struct session *s)
+{
+    enum status status = store_look(s->dir, s->job, &s->store);
+    if (status != STATUS_OK || !s->store)
+        return status;
+    size_t runs = job_runs(s->job), there = 0;
+    int damaged = 0, *outcome = memory_new(runs + 1, sizeof *outcome);
+    status = store_scan(s->store, s->job, outcome, &damaged);
+    for (size_t i = 0; i < runs && status == STATUS_OK; i++)
+        there += outcome[i] >= 0;
+    memory_free(outcome);
+    if (status == STATUS_OK)
+        printf("store           %zu of %zu runs are in %s, %zu to train\n", there, runs, s->dir, runs - there);
+    return status;
+}
+
 enum status verbs_plan(struct session *s)
 {
     enum status status = verbs_read_job(s);
@@ -81,9 +128,14 @@ enum status verbs_plan(struct session *s)
     int fits = 1;
     char *text = plan_print(s->job, p, limits_memory() * nodes_at_hand(), limits_disk(s->dir), world_launched_size(), &fits);
     fputs(text, stdout);
-    fflush(stdout);
     memory_free(text);
     plan_free(p);
+    status = print_store(s);
+    if (status == STATUS_OK && s->options->verbose)
+        status = explain(s->job);
+    fflush(stdout);
+    if (status != STATUS_OK)
+        return status;
     if (!fits)
         return status_fail(STATUS_ENVIRONMENT, "the job cannot fit on this machine; see the plan");
     return STATUS_OK;
@@ -110,8 +162,10 @@ enum status verbs_version(struct session *s)
 
 enum status verbs_help(struct session *s)
 {
-    (void)s;
-    char *text = options_help();
+    enum verb verb;
+    if (s->options->target && options_find_verb(s->options->target, &verb) != STATUS_OK)
+        return STATUS_USAGE;
+    char *text = s->options->target ? options_help_verb(verb) : options_help();
     fputs(text, stdout);
     memory_free(text);
     return STATUS_OK;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "mpi/advice.h"
 #include "mpi/agree.h"
 #include "mpi/signals.h"
 #include "probe/ace.h"
@@ -33,18 +34,21 @@ static char *spread_text(const struct world *w, const char *text)
     return copy;
 }
 
-/* The other ranks get the effective job and the folder from rank 0, and join its store. */
-static enum status join(struct session *s)
+enum status verbs_join(struct session *s)
 {
     bool first = s->world->rank == 0;
     char *text = first ? job_print(s->job) : NULL;
     char *effective = spread_text(s->world, text), *dir = spread_text(s->world, s->dir);
+    struct store_ticket ticket = first ? store_ticket(s->store) : (struct store_ticket){0};
+    MPI_Bcast(&ticket, sizeof ticket, MPI_BYTE, 0, s->world->comm);
     enum status status = STATUS_OK;
     if (!first) {
         s->dir = memory_text(dir);
         status = job_parse(effective, "job.yaml", NULL, 0, &s->job);
         if (status == STATUS_OK)
             status = store_join(s->dir, s->job, &s->store);
+        if (status == STATUS_OK)
+            store_adopt(s->store, &ticket);
     }
     memory_free(text);
     memory_free(effective);
@@ -65,6 +69,14 @@ static enum status check_grid(const struct session *s)
                        (long long)(rows * columns));
 }
 
+static enum status open_store(struct session *s)
+{
+    const struct options *o = s->options;
+    struct lease_terms terms = {.part = o->part_number, .parts = o->part_count, .seconds = o->heartbeat_seconds,
+                                .wait = o->wait_seconds};
+    return store_open_terms(s->dir, s->job, &terms, &s->store);
+}
+
 static enum status open_job(struct session *s)
 {
     enum status status = STATUS_OK;
@@ -73,10 +85,10 @@ static enum status open_job(struct session *s)
         if (status == STATUS_OK && s->options->verb == VERB_run)
             status = check_grid(s);
         if (status == STATUS_OK)
-            status = store_open(s->dir, s->job, &s->store);
+            status = open_store(s);
     }
     status = agree_root(s->world->comm, 0, status);
-    return status == STATUS_OK ? join(s) : status;
+    return status == STATUS_OK ? verbs_join(s) : status;
 }
 
 /* Opens a folder that is there already, with the lock; --set may change what does not belong to a run. */
@@ -95,7 +107,7 @@ static enum status lock_folder(struct session *s)
         memory_free(text);
     }
     if (status == STATUS_OK)
-        status = store_open(s->dir, s->job, &s->store);
+        status = open_store(s);
     return status;
 }
 
@@ -120,14 +132,37 @@ static void say_trained(const struct session *s)
     for (int o = 0; o < OUTCOME_COUNT; o++)
         if (r->outcome[o] || o == OUTCOME_DONE)
             text_add(&t, "%zu %s, ", r->outcome[o], outcome_name((enum outcome)o));
-    log_line(LOG_INFO, "%s: %zu runs: %s%zu missing", s->dir, r->runs, text_string(&t), r->missing);
+    const struct options *o = s->options;
+    if (o->part_count)
+        log_line(LOG_INFO, "%s: part %d of %d: %zu runs: %s%zu missing here, %zu in other parts", s->dir, o->part_number,
+                 o->part_count, r->runs, text_string(&t), r->missing, r->missing_elsewhere);
+    else
+        log_line(LOG_INFO, "%s: %zu runs: %s%zu missing", s->dir, r->runs, text_string(&t), r->missing);
     text_free(&t);
+}
+
+static void say_restart(const struct session *s)
+{
+    struct text t = {0};
+    char *path = memory_format("%s/progress.json", s->dir), *before = text_read_file(path, NULL);
+    if (s->world->rank == 0)
+        advice_add_restart(&t, before);
+    if (t.length)
+        log_line(LOG_INFO, "%s", text_string(&t));
+    text_free(&t);
+    memory_free(before);
+    memory_free(path);
 }
 
 static enum status train(struct session *s)
 {
     struct launch_options options = {.quiet = s->options->quiet, .retry_failed = s->options->retry_failed,
+                                     .retry_quarantined = s->options->retry_quarantined,
+                                     .max_failures = s->options->failures, .heartbeat = s->options->heartbeat_seconds,
+                                     .part = s->options->part_number, .parts = s->options->part_count,
                                      .seconds_left = seconds_left(s)};
+    advice_give(s->world);
+    say_restart(s);
     enum status status = launch_train(s->world, s->store, s->job, &options, &s->trained);
     signals_release();
     if (s->world->rank == 0)
@@ -142,6 +177,10 @@ static enum status judge_trained(const struct session *s)
     if (failed)
         return status_fail(STATUS_RUNS_FAILED, "%zu run%s FAILED: `invar status %s --failed` says why", failed,
                            failed == 1 ? "" : "s", s->dir);
+    if (s->trained.tiles_quarantined)
+        return status_fail(STATUS_RUNS_FAILED, "quarantined tiles remain (%zu), %zu run%s missing: `invar status %s "
+                           "--quarantined` says more, --retry-quarantined tries again", s->trained.tiles_quarantined,
+                           s->trained.missing, s->trained.missing == 1 ? " is" : "s are", s->dir);
     if (s->trained.missing)
         return status_fail(STATUS_RUNS_FAILED, "%zu runs are missing: `invar status %s --missing` lists them",
                            s->trained.missing, s->dir);
@@ -216,7 +255,7 @@ enum status verbs_gather(struct session *s)
     }
     status = agree_root(s->world->comm, 0, status);
     if (status == STATUS_OK)
-        status = join(s);
+        status = verbs_join(s);
     return status == STATUS_OK ? gather_all(s) : status;
 }
 
@@ -227,6 +266,8 @@ enum status verbs_run(struct session *s)
     enum status status = open_job(s);
     if (status == STATUS_OK)
         status = train(s);
+    if (status == STATUS_OK && s->world->broken)
+        status = check_grid(s);
     return status == STATUS_OK ? gather_all(s) : status;
 }
 

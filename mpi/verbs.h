@@ -28,9 +28,17 @@ enum status verbs_run(struct session *s);
 /* What `run` still has to do when MPI has ended, on rank 0: report and claims. */
 enum status verbs_run_after(struct session *s);
 
+/* Trains finished runs anew and compares (verb_verify.c).   fails: STATUS_RUNS_FAILED when one differs */
+enum status verbs_verify(struct session *s);
+/* Known-answer checks (doctor.h): first those of all ranks; afterwards, on rank 0 and without MPI, those of the folder.
+ * fails: STATUS_ENVIRONMENT when a check says WRONG */
+enum status verbs_doctor(struct session *s);
+enum status verbs_doctor_after(struct session *s);
+
 enum status verbs_plan(struct session *s);
 enum status verbs_report(struct session *s);
 enum status verbs_status(struct session *s);
+enum status verbs_bench(struct session *s);
 enum status verbs_format(struct session *s);
 enum status verbs_version(struct session *s);
 enum status verbs_help(struct session *s);
@@ -46,5 +54,8 @@ enum status verbs_read_job(struct session *s);
 /* Opens the output folder of the command line to read; a file in its place gets a fitting complaint. One rank only.
  * out: s->job, s->dir, s->store */
 enum status verbs_read_folder(struct session *s);
+/* The other ranks get the effective job and the folder from rank 0, and join its store.
+ * collective   out, on ranks above 0: s->job, s->dir, s->store */
+enum status verbs_join(struct session *s);
 
 #endif

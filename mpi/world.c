@@ -1,5 +1,8 @@
 #include "mpi/world.h"
 
+#include "mpi/peers.h"
+#include "mpi/startup_guard.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +46,10 @@ int world_launched(void)
     return world_mpirun() || getenv("PMIX_RANK") || getenv("PMI_RANK") || srun_tasks() > 1;
 }
 
+static int threads_asked;
+
+int world_threads_asked(void) { return threads_asked; }
+
 typedef void set_threads(int n);
 
 /* The threads of a BLAS that is already loaded cannot be set by environment variables any more; these are for children. */
@@ -50,6 +57,8 @@ static void one_thread(void)
 {
     static const char *const setters[] = {"openblas_set_num_threads", "omp_set_num_threads", "MKL_Set_Num_Threads",
                                           "bli_thread_set_num_threads"};
+    long omp = environment("OMP_NUM_THREADS", 0), blas = environment("OPENBLAS_NUM_THREADS", 0);
+    threads_asked = (int)(omp > blas ? omp : blas);
     setenv("OMP_NUM_THREADS", "1", 1);
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     for (size_t i = 0; i < sizeof setters / sizeof *setters; i++) {
@@ -75,12 +84,27 @@ static enum status check_singletons(int size)
                        tasks > 1 ? tasks : environment("SLURM_NTASKS", 2));
 }
 
+enum status world_check_start(void)
+{
+    if (srun_tasks() <= 1 || world_mpirun() || getenv("PMIX_RANK") || getenv("PMI_RANK") || getenv("PMI_FD"))
+        return STATUS_OK;
+    return status_fail(STATUS_ENVIRONMENT, "MPI is not started: srun has given its %ld tasks no way to find each other. Start with "
+                       "`srun --mpi=pmix` (`srun --mpi=list` shows what is there) or with mpirun inside the allocation",
+                       srun_tasks());
+}
+
 enum status world_open(int *argc, char ***argv, struct world *w)
 {
     int provided = 0;
-    if (!world_launched())     /* a program started alone needs no helper daemon */
+    if (!world_launched()) {     /* a program started alone needs no helper daemon */
         setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+        setenv("OMPI_MCA_pml", "ob1", 0);        /* nor a search for networks, which takes a quarter of a second */
+        setenv("OMPI_MCA_btl", "self", 0);
+        if (srun_tasks() == 1)   /* a shell that srun has started: Open MPI would look for srun's PMI, and give up */
+            unsetenv("SLURM_NODELIST");
+    }
     one_thread();
+    startup_guard_start((int)environment("OMPI_COMM_WORLD_LOCAL_SIZE", 0));
     MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided);
     MPI_Comm_dup(MPI_COMM_WORLD, &w->comm);
     MPI_Comm_rank(w->comm, &w->rank);
@@ -89,14 +113,27 @@ enum status world_open(int *argc, char ***argv, struct world *w)
     MPI_Comm_split_type(w->comm, MPI_COMM_TYPE_SHARED, w->rank, MPI_INFO_NULL, &node);
     MPI_Comm_size(node, &w->node_ranks);
     MPI_Comm_free(&node);
+    w->peers = peers_new(w->comm);
+    startup_guard_stop();
+    w->broken = false;
     if (provided < MPI_THREAD_SERIALIZED && w->size > 1)
         return status_fail(STATUS_ENVIRONMENT, "this MPI was built without threads (MPI_THREAD_SERIALIZED): rank 0 trains "
                                                "and coordinates at once. Use a build with threads");
     return check_singletons(w->size);
 }
 
+void world_break(struct world *w)
+{
+    MPI_Comm_dup(MPI_COMM_SELF, &w->comm);
+    w->size = w->node_ranks = 1;
+    w->broken = true;
+}
+
 void world_close(struct world *w)
 {
+    peers_guard_stop();
+    peers_free(w->peers);
     MPI_Comm_free(&w->comm);
-    MPI_Finalize();
+    if (!w->broken)
+        MPI_Finalize();
 }

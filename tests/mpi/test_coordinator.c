@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "mpi/coordinator.h"
 #include "mpi/signals.h"
+#include "mpi/uplink.h"
 
 #include <time.h>
 
@@ -17,6 +18,7 @@ struct fake {
     double seconds;              /* a tile takes this long */
     double estimate;             /* and was expected to take this long */
     int failing;                 /* this tile cannot be stored */
+    int max_failures;
     int signal_tile;             /* whoever gets this tile is sent SIGUSR1 */
     int started[TILES_MAX], finished[TILES_MAX], returned[TILES_MAX];
 };
@@ -70,7 +72,8 @@ static struct coordinator_result launch(struct fake *f, size_t tiles, double sec
         struct progress_setup show = {.quiet = true, .runs = tiles, .seconds = (double)tiles * f->estimate};
         struct progress *progress = progress_new(&show);
         struct coordinator_setup setup = {.comm = comm, .tiles = tiles, .tile = tile, .seconds_left = seconds_left,
-                                          .progress = progress};
+                                          .progress = progress, .peers = f->world->peers, .heartbeat = 30,
+                                          .max_failures = f->max_failures};
         struct line own;
         struct coordinator *c = coordinator_start(&setup, &own);
         worker_run(&own, &work);
@@ -78,8 +81,11 @@ static struct coordinator_result launch(struct fake *f, size_t tiles, double sec
         progress_free(progress);
         memory_free(tile);
     } else {
-        struct line line = worker_line(&comm);
-        worker_run(&line, &work);
+        struct line line;
+        struct uplink *u = uplink_open(comm, f->world->peers, 30, &line);
+        CHECK_INT(worker_run(&line, &work), WORKER_TOGETHER);
+        uplink_close(u);
+        messages_settle(false);
     }
     MPI_Bcast(&r, sizeof r, MPI_BYTE, 0, comm);
     sum(f->world, f->started);
@@ -122,6 +128,18 @@ static void a_failing_tile(const struct world *w)
     CHECK_INT(r.open, 0);
     CHECK_INT(r.outcome[OUTCOME_DIVERGED], 4);
     CHECK_TEXT(r.failed_text, "no room");
+}
+
+static void the_first_failure_stops_all(const struct world *w)
+{
+    struct fake f = fake_new(w, 0.02);
+    f.failing = 0;
+    f.max_failures = 1;
+    struct coordinator_result r = launch(&f, 60, INFINITY);
+    CHECK(r.too_many_failures);
+    CHECK_INT(r.failed, 1);
+    CHECK(r.open > 0);
+    CHECK_INT(r.finished + r.failed + r.open, 60);
 }
 
 /* Work that takes a minute, against its estimate, is left at the limit. */
@@ -187,6 +205,8 @@ int main(int argc, char **argv)
     bad |= ranks_report(&w, "coordinator_more_ranks_than_tiles");
     a_failing_tile(&w);
     bad |= ranks_report(&w, "coordinator_failing_tile");
+    the_first_failure_stops_all(&w);
+    bad |= ranks_report(&w, "coordinator_max_failures");
     the_time_limit(&w);
     after_the_time_limit_nothing_starts(&w);
     bad |= ranks_report(&w, "coordinator_time_limit");

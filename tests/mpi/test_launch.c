@@ -14,9 +14,9 @@ struct place {
     struct store *store;
 };
 
-static void launch_and_expect(const struct place *p, bool retry_failed, size_t done, size_t failed)
+static void launch_and_expect(struct place *p, bool retry_failed, size_t done, size_t failed)
 {
-    struct launch_options options = {.quiet = true, .retry_failed = retry_failed, .seconds_left = INFINITY};
+    struct launch_options options = {.quiet = true, .retry_failed = retry_failed, .seconds_left = INFINITY, .heartbeat = 30};
     struct launch_result r;
     CHECK_OK(launch_train(&p->world, p->store, p->job, &options, &r));
     if (p->world.rank != 0)

@@ -47,6 +47,21 @@ TEST(options_forms)
     CHECK_INT(o.verb, VERB_help);
     CHECK_OK(PARSE(&o, "run", "--help"));
     CHECK_INT(o.verb, VERB_help);
+    CHECK_TEXT(o.target, "run");
+    CHECK_OK(PARSE(&o, "doctor"));
+    CHECK(!o.target);
+    CHECK_NEAR(o.patience_seconds, 30, 0);
+    CHECK_OK(PARSE(&o, "doctor", "out", "--patience", "1:00"));
+    CHECK_TEXT(o.target, "out");
+    CHECK_NEAR(o.patience_seconds, 60, 0);
+    CHECK_OK(PARSE(&o, "verify", "out", "12", "--sample", "3", "seed=1"));
+    CHECK_TEXT(o.target, "out");
+    CHECK_INT(o.words_count, 2);
+    CHECK_TEXT(o.words[0], "12");
+    CHECK_TEXT(o.words[1], "seed=1");
+    CHECK_TEXT(o.sample, "3");
+    options_clear(&o);
+    CHECK_INT(memory_balance(), 0);
     CHECK_OK(PARSE(&o, "--version"));
     CHECK_INT(o.verb, VERB_version);
 }
@@ -65,6 +80,28 @@ TEST(options_times)
         REFUSED("--time", "train", "x", "--time", (char *)bad[i]);
 }
 
+TEST(options_of_faults)
+{
+    struct options o;
+    CHECK_OK(PARSE(&o, "train", "x", "--part", "3/8", "--wait", "1:00", "--heartbeat=5", "--max-failures", "7"));
+    CHECK_INT(o.part_number, 3);
+    CHECK_INT(o.part_count, 8);
+    CHECK_NEAR(o.wait_seconds, 60, 0);
+    CHECK_NEAR(o.heartbeat_seconds, 5, 0);
+    CHECK_INT(o.failures, 7);
+    CHECK_OK(PARSE(&o, "run", "x", "--fail-fast", "--retry-quarantined"));
+    CHECK_INT(o.failures, 1);
+    CHECK_INT(o.part_count, 0);
+    CHECK_NEAR(o.heartbeat_seconds, 30, 0);
+    CHECK(o.retry_quarantined);
+    static const char *const bad[] = {"0/3", "4/3", "1", "1/0", "a/b", "1/3x", "-1/3"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        REFUSED("--part takes K/N", "train", "x", "--part", (char *)bad[i]);
+    REFUSED("--heartbeat takes", "train", "x", "--heartbeat", "0.1");
+    REFUSED("--max-failures takes", "train", "x", "--max-failures", "0");
+    REFUSED("does not take --part", "run", "x", "--part", "1/2");
+}
+
 TEST(options_say_what_was_meant)
 {
     REFUSED("did you mean \"gather\"", "gahter", "out");
@@ -79,6 +116,9 @@ TEST(options_say_what_was_meant)
     REFUSED("KEY=VALUE", "run", "x", "--set", "lr");
     REFUSED("takes one JOB", "run", "x", "y");
     REFUSED("takes no argument", "format", "y");
+    REFUSED("takes one DIR, got \"x\" and \"y\"", "doctor", "x", "y");
+    REFUSED("needs a folder: invar verify out/markov-cores", "verify");
+    REFUSED("--patience", "doctor", "--patience", "long");
     REFUSED("needs a job file", "run");
     REFUSED("needs a folder", "gather");
     struct options o;
@@ -90,12 +130,40 @@ TEST(options_say_what_was_meant)
 TEST(options_help_names_everything)
 {
     char *help = options_help();
-#define VERB(name, argument, mpi, meaning) CHECK_HAS(help, #name);
+#define VERB(name, ...) CHECK_HAS(help, #name);
     VERB_TABLE(VERB)
 #undef VERB
 #define OPTION(field, name, letter, value, verbs, meaning) CHECK_HAS(help, name);
     OPTION_TABLE(OPTION)
 #undef OPTION
     memory_free(help);
+    CHECK_INT(memory_balance(), 0);
+}
+
+/* `invar help VERB`: its own options and no others, its example, and each of its exit codes once. */
+TEST(options_help_of_each_verb)
+{
+    for (int v = 0; v < VERB_COUNT; v++) {
+        char *help = options_help_verb((enum verb)v), *start = memory_format("invar %s", options_verb_name((enum verb)v));
+        CHECK(!strncmp(help, start, strlen(start)));
+        CHECK_HAS(help, "\nExit codes\n  0 ");
+        CHECK_HAS(help, "\n  2 ");
+        CHECK_HAS(help, "\nExample\n");
+        CHECK_INT(strstr(help, "  75 ") != NULL, v == VERB_train || v == VERB_run);
+#define OPTION(field, name, letter, value, verbs, meaning) CHECK_INT(strstr(help, " " name " ") != NULL, ((verbs) >> v & 1u) != 0);
+        OPTION_TABLE(OPTION)
+#undef OPTION
+        memory_free(start);
+        memory_free(help);
+    }
+    char *doctor = options_help_verb(VERB_doctor);
+    CHECK_HAS(doctor, "a check says WRONG");
+    CHECK(!strstr(doctor, "3   environment, input or output"));
+    memory_free(doctor);
+    enum verb verb;
+    CHECK_OK(options_find_verb("verify", &verb));
+    CHECK_INT(verb, VERB_verify);
+    CHECK_INT(options_find_verb("verfy", &verb), STATUS_USAGE);
+    CHECK_HAS(status_text(), "did you mean \"verify\"");
     CHECK_INT(memory_balance(), 0);
 }

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "mpi/options.h"
 #include "mpi/verbs.h"
+#include "store/publish.h"
 
 static const char *folder(void)
 {
@@ -72,6 +73,21 @@ TEST(status_counts_and_lists)
     CHECK_INT(memory_balance(), 0);
 }
 
+/* Strikes 1 to n against a tile, as launches that lost a rank leave them. */
+static void strike(const char *tile_id, int n)
+{
+    char *path = memory_format("%s/strikes", folder());
+    CHECK_OK(publish_folder(path));
+    memory_free(path);
+    for (int i = 1; i <= n; i++) {
+        char *text = memory_format("process %d\nended by signal 9\n", i);
+        path = memory_format("%s/strikes/%s.%d", folder(), tile_id, i);
+        CHECK_OK(publish_bytes(path, text, strlen(text)));
+        memory_free(path);
+        memory_free(text);
+    }
+}
+
 /* A launch that was killed leaves its last words; without its lock nothing runs, and only the rate is believed. */
 TEST(status_after_a_kill)
 {
@@ -86,11 +102,18 @@ TEST(status_after_a_kill)
     CHECK_INT(fclose(f), 0);
     expect(status_prints("--json", NULL), "\"running\": 0, \"missing\": 3, \"quarantined\": 0, \"runs_per_second\": 0.5, "
                                           "\"seconds_left\": 6}");
+    strike(plan->tile[0].id, 2);
+    expect(status_prints("--json", NULL), "\"missing\": 3, \"quarantined\": 0");
+    strike(plan->tile[0].id, 3);
+    expect(status_prints("--quarantined", NULL), "quarantined  seed 1\n    process 3\n    ended by signal 9\n");
+    expect(status_prints("--quarantined", "--json"), "\"outcome\": \"quarantined\", \"seed\": 1, \"error\": \"process 3\\u000aended");
+    expect(status_prints("--missing", NULL), "missing  seed 5\n");
     /* The same words while the lock is held: tile 2 runs. */
     struct store *store;
     CHECK_OK(store_open(folder(), job, &store));
     expect(status_prints("--json", NULL), "\"running\": 2, \"missing\": 0, \"quarantined\": 1, \"runs_per_second\": 0.5, "
                                           "\"seconds_left\": 99}");
+    expect(status_prints("--missing", NULL), "running  seed 5\n");
     store_close(store);
     memory_free(path);
     plan_free(plan);
