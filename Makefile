@@ -49,8 +49,9 @@ OBJ      := $(SRC:%.c=$(BUILD)/%.o)
 MPI_OBJ  := $(MPI_SRC:%.c=$(BUILD)/%.o)
 
 ARCH := $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1)
-ISAS := scalar $(if $(filter x86_64,$(ARCH)),avx2 avx512)
+ISAS := scalar $(if $(filter x86_64,$(ARCH)),avx2 avx512) $(if $(filter aarch64,$(ARCH)),neon)
 ISA_FLAGS_scalar :=
+ISA_FLAGS_neon   := -DKERN_NEON
 ISA_FLAGS_avx2   := -march=x86-64-v3
 ISA_FLAGS_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 # Sanitized and optimised, the unrolled tiles take gcc many minutes; unoptimised, seconds. AVX2 alone compiles quickly
@@ -99,6 +100,7 @@ run: deps ## installs what is missing, builds, and runs the first job on all cor
 
 deps: ## installs missing packages (Debian and Ubuntu, root or sudo); elsewhere prints what is needed
 	@tests/deps build check
+	@tests/deps slurm || echo "without these the tests of tests/slurm fail; all else works"
 bench-deps: ## what `make bench` compares with
 	@tests/deps build bench
 
@@ -115,16 +117,32 @@ $(filter-out $(TEST_MPI),$(TEST_BIN)): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libinva
 	$(call run,LINK $@)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(DEPS_LIBS)
 $(TEST_BIN:%=%.o): CPPFLAGS += -Itests
 
-.PHONY: tests-build check check-long check-san lint docs
-tests-build: $(TEST_BIN) $(BUILD)/invar
+$(BUILD)/tests/fault/shim.so: tests/fault/shim.c
+	@mkdir -p $(@D)
+	$(call run,LINK $@)$(CC) $(CPPFLAGS) $(filter-out $(SAN),$(CFLAGS)) -shared -fPIC $< -o $@ -ldl
+
+.PHONY: tests-build check check-slurm check-faults check-long check-san lint docs
+tests-build: $(TEST_BIN) $(BUILD)/invar $(BUILD)/tests/fault/shim.so
 
 check: deps ## set-up, build, all tests; ends with "N passed, N failed"
 	@$(MAKE) --no-print-directory -j$(NPROC) tests-build
 	@BUILD=$(BUILD) tests/all quick
 
+check-slurm: deps ## submissions to a throw-away SLURM on this machine; part of `make check`
+	@$(MAKE) --no-print-directory -j$(NPROC) build
+	@BUILD=$(BUILD) tests/all slurm
+
 check-long: deps ## the paper at full size: 32 seeds, the initialisation map, and the same training in PyTorch
 	@$(MAKE) --no-print-directory -j$(NPROC) tests-build
 	@BUILD=$(BUILD) tests/all long
+
+# N rounds of faults at random moments; SEED (and KINDS, names of faults) repeat a round: the campaign prints how.
+N     ?= 200
+SEED  ?=
+KINDS ?=
+check-faults: deps ## N=200 rounds of kills, stops, full disks and flipped bytes; proves that nothing is lost
+	@$(MAKE) --no-print-directory -j$(NPROC) build $(BUILD)/tests/fault/shim.so
+	@$(PYTHON) -B tests/fault/campaign.py --build $(BUILD) --rounds $(N) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--only $(KINDS))
 
 # Sanitizers: every C test and the end-to-end runs under ASan and UBSan. OpenBLAS and MPI are not instrumented.
 check-san: deps ## all C tests under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -141,7 +159,7 @@ docs: $(BUILD)/invar ## jobs/FORMAT.md from the tables in src/job/keys.h
 .PHONY: bench
 bench: bench-deps ## training speed side by side with the same training in PyTorch, pinned to one core
 	@$(MAKE) --no-print-directory -j$(NPROC) build
-	@BUILD=$(BUILD) tests/reference/bench
+	@BUILD=$(BUILD) $(PYTHON) tests/reference/bench.py
 
 # --- install -------------------------------------------------------------------------------------------------------
 .PHONY: install
@@ -149,7 +167,10 @@ install: build ## program, job files, batch scripts, man page and completion und
 	install -Dm755 $(BUILD)/invar $(DESTDIR)$(PREFIX)/bin/invar
 	install -d $(DESTDIR)$(PREFIX)/share/invar/jobs $(DESTDIR)$(PREFIX)/share/invar/slurm
 	install -m644 $(wildcard jobs/*) $(DESTDIR)$(PREFIX)/share/invar/jobs/
-	install -m755 $(wildcard slurm/*) $(DESTDIR)$(PREFIX)/share/invar/slurm/
+	install -m755 slurm/submit $(wildcard slurm/*.sbatch) $(DESTDIR)$(PREFIX)/share/invar/slurm/
+	install -m644 slurm/common.sh $(DESTDIR)$(PREFIX)/share/invar/slurm/
+	@# The site's own settings stay.
+	[ -e $(DESTDIR)$(PREFIX)/share/invar/slurm/site.conf ] || install -m644 slurm/site.conf $(DESTDIR)$(PREFIX)/share/invar/slurm/
 	install -Dm644 doc/invar.1 $(DESTDIR)$(PREFIX)/share/man/man1/invar.1
 	install -Dm644 doc/invar.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/invar
 

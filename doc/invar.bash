@@ -3,7 +3,7 @@ _invar() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]}
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "plan train gather report run status format version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "plan train gather report run status verify doctor bench format version help" -- "$word")
         return
     fi
     case $before in
@@ -17,15 +17,26 @@ _invar() {
         compopt -o nospace 2>/dev/null
         return
         ;;
-    --time) return ;;
+    --dump)
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+        ;;
+    --time | --patience | --sample | --seed | --wait | --heartbeat | --part | --max-failures) return ;;
     esac
     if [[ $word == -* ]]; then
         local options="--quiet --verbose --help"
         case $verb in
         plan) options+=" --out --set" ;;
-        train | run) options+=" --out --set --time --retry-failed" ;;
-        gather) options+=" --set" ;;
-        status) options+=" --json --missing --failed" ;;
+        train | run)
+            options+=" --out --set --time --retry-failed --retry-quarantined --max-failures --fail-fast --wait --heartbeat"
+            [ "$verb" = run ] || options+=" --part"
+            ;;
+        gather) options+=" --set --wait --heartbeat" ;;
+        report) options+=" --wait --heartbeat" ;;
+        status) options+=" --json --missing --failed --quarantined --watch" ;;
+        verify) options+=" --sample --seed" ;;
+        doctor) options+=" --json --patience" ;;
+        bench) options+=" --set --time --json --dump" ;;
         esac
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
         return
@@ -35,7 +46,13 @@ _invar() {
         mapfile -t COMPREPLY < <(compgen -d -S / -- "$word"; compgen -f -X '!*.y*ml' -- "$word")
         compopt -o nospace 2>/dev/null
         ;;
-    gather | report | status) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    bench)
+        mapfile -t COMPREPLY < <(compgen -W "M1 M2 M3 M4 gemm peak" -- "$word"; compgen -f -X '!*.y*ml' -- "$word")
+        ;;
+    help)
+        mapfile -t COMPREPLY < <(compgen -W "plan train gather report run status verify doctor bench format version" -- "$word")
+        ;;
+    gather | report | status | verify | doctor) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     esac
 }
 complete -F _invar invar

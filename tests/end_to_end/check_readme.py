@@ -69,7 +69,7 @@ def help_text():
 def known():
     """Verbs, and options with the verbs that take them (None: all)."""
     text = help_text()
-    verbs = re.findall(r"^  ([a-z]+) +(?:JOB|DIR|the|this) ", text, flags=re.MULTILINE)
+    verbs = re.findall(r"^  ([a-z]+) +(?:\[?(?:JOB|DIR|VERB|WHAT)\]?|the|this) ", text, flags=re.MULTILINE)
     options = {}
     for names, rest in re.findall(r"^  (-[^ ]+(?:, --?[^ ]+)?)(.*)$", text, flags=re.MULTILINE):
         takers = re.search(r"\(([a-z, ]+)\)$", rest)
@@ -100,6 +100,11 @@ def check_invar(command, words, verbs, options):
             faults.append(f"{command}: {done.stderr}")
 
 
+def submit_options():
+    text = subprocess.run(["slurm/submit", "--help"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(?<![A-Z-])--?[A-Za-z-]+", text) + ["--help"]
+
+
 def check_make(command, words):
     targets = [w for w in words if "=" not in w and not w.startswith("-")]
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "BUILD")}
@@ -114,7 +119,7 @@ def commands(text, blocks):
     lines += [span for line in text for span in re.findall(r"`([^`]+)`", line)]
     for line in lines:
         line = re.sub(r"^\$ ", "", line.strip())
-        if re.match(r"(build/invar|invar|mpirun|make|sbatch|--set)( |$)", line):
+        if re.match(r"(build/invar|invar|mpirun|make|sbatch|slurm/submit|--set)( |$)", line):
             yield line
 
 
@@ -128,10 +133,12 @@ def check_commands():
         seen.append(" ".join(words))
         if words[0] == "make":
             check_make(command, words[1:])
-        elif words[0] == "sbatch":
+        elif words[0] in ("sbatch", "slurm/submit"):
             for word in words:
                 if "/" in word and not os.path.exists(word):
                     faults.append(f"{command}: {word} is not there")
+                if words[0] != "sbatch" and word.startswith("-") and word not in submit_options():
+                    faults.append(f"{command}: submit has no option {word}")
         else:
             words = ["invar", "plan"] + words if words[0] == "--set" else words
             at = [i for i, w in enumerate(words) if os.path.basename(w) == "invar"]

@@ -14,7 +14,7 @@ exits install 0 make -C "$TOP" BUILD="$BUILD" -o "$BUILD/invar" install DESTDIR=
 (cd "$root" && find . -type f | sed 's#^\./##' | sort) >installed.txt
 check installs_these_files_alone diff expected.txt installed.txt
 modes() {
-    find "$root" -type f -perm 755 | sed 's#.*/##' | sort | diff - <(cd "$TOP/slurm" && printf '%s\n' invar * | sort) &&
+    find "$root" -type f -perm 755 | sed 's#.*/##' | sort | diff - <(printf '%s\n' gather.sbatch invar submit train.sbatch) &&
         [ -z "$(find "$root" -type f ! -perm 755 ! -perm 644)" ]
 }
 check programs_alone_are_executable modes
@@ -47,28 +47,20 @@ check completes_st completes 'status' invar st
 check completes_an_option completes '--time' invar run --ti
 check completes_nothing completes '' invar x
 
-# The batch script, without SLURM, and with a launcher and a SLURM that only write down what they are asked.
-batch=$share/invar/slurm/run.sbatch
-exits batch_without_a_job 2 "$batch"
+# The settings of a site outlive the next installation.
+echo '# ours' >>"$share/invar/slurm/site.conf"
+make -C "$TOP" BUILD="$BUILD" -o "$BUILD/invar" install DESTDIR="$root" PREFIX=/usr >/dev/null 2>&1
+check site_settings_stay grep -q '# ours' "$share/invar/slurm/site.conf"
+
+# The batch scripts as they are, without SLURM (tests/slurm has one): they find the program that was installed with them.
+batch() { env -u INVAR_SITE PATH="/usr/bin:/bin" "$share/invar/slurm/$1" "${@:2}"; }
+exits train_batch_without_a_job 2 batch train.sbatch
+exits gather_batch_without_a_folder 2 batch gather.sbatch
 job tiny 2 2
-exits batch_runs_a_job 0 env INVAR="$root/usr/bin/invar" "$batch" tiny.yaml -o tiny --quiet
-check batch_ran_it test -s tiny/report.html
-mkdir fake
-cat >fake/mpirun <<'SH'
-#!/usr/bin/env bash
-trap 'exit 75' USR1
-echo "$*" >mpirun.txt
-for _ in {1..600}; do sleep 0.05; done
-SH
-printf '#!/bin/sh\necho "$*" >scontrol.txt\n' >fake/scontrol
-chmod +x fake/*
-PATH=$PWD/fake:$PATH SLURM_JOB_ID=7 INVAR=invar "$batch" tiny.yaml -o tiny >batch.log 2>&1 &
-script=$!
-wait_until 10 test -s mpirun.txt
-kill -USR1 $script
-wait $script
-code=$?
-check batch_passes_the_job_on grep -q 'invar run tiny.yaml -o tiny$' mpirun.txt
-check batch_ends_with_75 test $code -eq 75
-check batch_goes_back_into_the_queue grep -qx 'requeue 7' scontrol.txt
+exits train_batch_runs_a_job 0 batch train.sbatch "$PWD/tiny.yaml" "$PWD/tiny" 1 --quiet
+exits gather_batch_gathers_it 0 batch gather.sbatch "$PWD/tiny"
+check batch_wrote_the_report test -s tiny/report.html
+mkdir no-slurm && ln -s /usr/bin/* no-slurm/ && rm -f no-slurm/sbatch
+exits submit_without_slurm 3 env PATH="$PWD/no-slurm" "$share/invar/slurm/submit" tiny.yaml
+says submit_without_slurm_says_so 'there is no sbatch here'
 exit $bad

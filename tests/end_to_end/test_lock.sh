@@ -46,5 +46,26 @@ done
 check eight_launchers_none_breaks test $((worked + refused)) -eq 8
 check eight_launchers_one_works test "$(grep -l '^invar: 0 of 4 runs' eight*.log | wc -l)" -eq 1
 same eight_launchers_right_result alone eight
+
+# A launch that is stopped (as on a node that is cut off) loses the folder to one that has watched its lease stand still, and
+# writes nothing more when it wakes.
+job taken 2 $((400 / slower))
+sed -i 's/checkpoint_every: 3600/checkpoint_every: 0.05/' taken.yaml
+"$INVAR" train taken.yaml -o taken >old.log 2>&1 &
+old=$!
+wait_until 30 sh -c 'ls taken/checkpoints/*.ck'
+kill -STOP $old
+exits taken_over_when_it_stands_still 0 "$INVAR" train taken.yaml -o taken --heartbeat 2
+says taken_over_says_that_it_watches 'watching up to 2 s'
+(cd taken && find . -type f ! -name log.txt -exec sha256sum {} + | sort >../before.sums)
+kill -CONT $old
+wait $old
+check old_launch_exits_3 test $? -eq 3
+check old_launch_says_why grep -q 'has taken the folder over' old.log
+(cd taken && find . -type f ! -name log.txt -exec sha256sum {} + | sort >../after.sums)
+check old_launch_wrote_nothing_more cmp before.sums after.sums
+"$INVAR" train taken.yaml -o unbroken --quiet
+same taken_over_same_bits unbroken taken --resumed
+
 check status_when_all_is_done status_has eight 'total == done == 4 and missing == 0 and seconds_left == 0 and runs_per_second > 0'
 exit $bad

@@ -7,6 +7,9 @@ exits first_launch 0 "$INVAR" train grow.yaml -o grow --quiet
 cp -r grow two
 exits changed_job_is_refused 2 "$INVAR" train grow.yaml -o grow --set train.lr=0.01
 says changed_key_is_named 'train.lr'
+exits plan_refuses_it_too 2 "$INVAR" plan grow.yaml -o grow --set train.lr=0.01
+exits plan_looks_into_the_folder 0 "$INVAR" plan grow.yaml -o grow --set seeds=4
+says plan_counts_what_is_there 'store           2 of 4 runs are in grow, 2 to train'
 exits fewer_seeds_are_refused 2 "$INVAR" train grow.yaml -o grow --set seeds=1
 check refused_job_changed_nothing diff -r --exclude=log.txt --exclude=lock grow two
 exits added_seeds_are_trained 0 many 2 train grow.yaml -o grow --set seeds=4 --quiet
@@ -49,4 +52,25 @@ says disk_full_trains_without_checkpoints 'a checkpoint could not be written; th
 check disk_full_leaves_no_half_tile test "$(tiles full)" -eq 0
 exits disk_has_room_again 0 many 2 train grow.yaml -o full --set seeds=4 --quiet
 same disk_full_lost_nothing four full
+
+# Folders that are removed while a launch works are made again; without the whole folder it stops and says so.
+job gone 2 100000
+launch() {
+    "$INVAR" train gone.yaml -o gone >gone.log 2>&1 &
+    pid=$!
+    wait_until 30 sh -c 'ls gone/training/*' || not_ok gone_starts gone.log
+}
+launch
+rm -r gone/tiles gone/checkpoints gone/training
+kill -USR1 $pid
+wait $pid
+check removed_folders_exits_75 test $? -eq 75
+check removed_folder_is_made_again sh -c 'ls gone/checkpoints/*.ck'
+check removed_folder_is_said grep -q 'checkpoints: is gone; it is made again' gone.log
+launch
+rm -r gone
+wait $pid
+check without_its_folder_exits_3 test $? -eq 3
+check without_its_folder_says_so grep -q 'the folder was removed' gone.log
+check without_its_folder_writes_nothing test ! -e gone
 exit $bad
