@@ -205,6 +205,18 @@ def short_writes(r):
     with_shim(r, f"{target(r)} write {r.rng.randint(1, 10)} {many(r)} half", {0})
 
 
+def fill(path, spare):
+    """Takes all room but `spare` bytes, while the launch goes on writing."""
+    size, step = 0, 65536
+    with open(path, "wb") as f:
+        try:
+            while True:
+                os.posix_fallocate(f.fileno(), size, step)
+                size += step
+        except OSError:
+            os.ftruncate(f.fileno(), max(size - spare, 0))
+
+
 def full_disk(r):
     """A small disk of our own that fills up; where that cannot be made, a limit on the size of files."""
     if not r.setting.can_mount or r.mount or os.path.exists(r.out):
@@ -215,9 +227,7 @@ def full_disk(r):
     launch = r.start()
     filler = os.path.join(r.out, "filler")
     if r.moment(launch):
-        with open(filler, "wb") as f:
-            room = os.statvfs(r.out)
-            os.posix_fallocate(f.fileno(), 0, max(room.f_bavail * room.f_frsize - r.rng.choice([0, 4096, 32768, 131072]), 1))
+        fill(filler, r.rng.choice([0, 4096, 32768, 131072]))
         r.strike("no room is left")
         launch.until(lambda: False, 1.0)
         if r.rng.random() < 0.5:        # somebody makes room: the launch goes on by itself
