@@ -1,5 +1,6 @@
 #include "mpi/coordinator.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "job/liveness.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* The pause between looks doubles from the first to the most while nothing comes: below a millisecond while messages
  * flow, a few hundred wake-ups a second when all ranks train long tiles. */
@@ -49,13 +49,6 @@ struct coordinator {
     bool stopping, changed;
     struct coordinator_result result;
 };
-
-static double clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void own_send(void *context, const struct message *m) { mailbox_put(((struct coordinator *)context)->in, m); }
 

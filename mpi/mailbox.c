@@ -1,5 +1,6 @@
 #include "mpi/mailbox.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <pthread.h>
@@ -60,11 +61,7 @@ void mailbox_put(struct mailbox *b, const struct message *m)
 /* With the lock held: waits until there is a message or the time is over. */
 static void wait_filled(struct mailbox *b, double seconds)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    double whole = (double)until.tv_sec + 1e-9 * (double)until.tv_nsec + seconds;
-    until.tv_sec = (time_t)whole;
-    until.tv_nsec = (long)(1e9 * (whole - (double)until.tv_sec));
+    const struct timespec until = clock_in(seconds);
     while (b->count == 0)
         if (pthread_cond_timedwait(&b->filled, &b->lock, &until))
             break;

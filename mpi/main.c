@@ -1,4 +1,5 @@
 /* main.c: invar VERB. Starts MPI for the verbs that need it, calls the verb, says what went wrong, gives the exit code. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "mpi/doctor.h"
@@ -12,7 +13,6 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 static const struct {
@@ -128,8 +128,7 @@ static void keep_memory(void)
 
 int main(int argc, char **argv)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    const double started = clock_now();
     keep_memory();
     signal(SIGXFSZ, SIG_IGN);        /* a file over its limit is an error of write(), not the end of the rank */
     struct options options;
@@ -140,7 +139,7 @@ int main(int argc, char **argv)
             complain(status);
         return rank == 0 ? status_exit_code(status) : 0;
     }
-    struct session s = {.options = &options, .started = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec};
+    struct session s = {.options = &options, .started = started};
     bool broken = false;
     if (options_verb_uses_mpi(options.verb)) {
         status = together(&s, argc, argv, &broken);

@@ -1,5 +1,6 @@
 #include "mpi/peers.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -11,11 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-#define LOOK_NANOSECONDS 200000000
+#define LOOK_SECONDS 0.2
 
 struct peer {
     uint64_t machine;        /* hash of the running kernel's id and of the space of process numbers */
@@ -95,7 +95,7 @@ static void *watch(void *unused)
 {
     (void)unused;
     while (atomic_load(&guard.on)) {
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_NANOSECONDS}, NULL);
+        clock_rest(LOOK_SECONDS);
         for (int rank = 0; rank < guard.peers->size && atomic_load(&guard.on); rank++)
             if (peers_is_gone(guard.peers, rank)) {
                 log_line(LOG_ERROR, "rank %d (process %ld) died in a stage that needs all ranks; what is finished stays: run "

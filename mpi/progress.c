@@ -1,5 +1,6 @@
 #include "mpi/progress.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "mpi/world.h"
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LINE_SECONDS 30.0            /* between plain lines */
@@ -28,13 +28,6 @@ struct progress {
     double began, shown, written;
     bool terminal;
 };
-
-static double clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Standard error is a terminal, or is passed on to one by mpirun, which starts its ranks with a pipe. */
 static bool is_terminal(void)

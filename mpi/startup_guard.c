@@ -1,5 +1,6 @@
 #include "mpi/startup_guard.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <dirent.h>
@@ -9,10 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#define LOOK_NANOSECONDS 50000000
+#define LOOK_SECONDS 0.05
 #define PATIENCE_LOOKS 600           /* a rank that has not begun in so many looks (30 s) died before it was seen */
 
 static struct {
@@ -79,7 +79,7 @@ static void *watch(void *unused)
             log_finish();
             _exit(3);
         }
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_NANOSECONDS}, NULL);
+        clock_rest(LOOK_SECONDS);
     }
     return unused;
 }

@@ -1,5 +1,6 @@
 #include "mpi/trainer.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "mpi/tile_checkpoint.h"
@@ -8,7 +9,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 /* A tile that cannot be written is tried again after a pause that doubles, until this much time has passed. */
 #define RETRY_SECONDS 30.0
@@ -29,13 +29,6 @@ struct tile_work {
     double saved;                /* clock at the last checkpoint */
     bool complained;             /* one could not be written: said once a tile, though each text names another file */
 };
-
-static double clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static bool is_missing(const struct tile_work *t, size_t i) { return t->trainer->missing[t->tile->first + i]; }
 
@@ -204,7 +197,7 @@ static enum status put_tile(struct tile_work *t, const struct record *finished, 
         for (double wake = clock_now() + pause; clock_now() < wake;) {
             if (worker_should_stop(t->worker))
                 return status;
-            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+            clock_rest(0.01);
         }
         pause = fmin(2 * pause, RETRY_MOST_SECONDS);
     }

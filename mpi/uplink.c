@@ -1,5 +1,6 @@
 #include "mpi/uplink.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "job/liveness.h"
@@ -8,7 +9,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define REST_FIRST_SECONDS 50e-6     /* a waiting rank sleeps this long between looks, doubling up to REST_MOST */
 #define REST_MOST_SECONDS 2e-3
@@ -23,15 +23,6 @@ struct uplink {
     atomic_bool ending, dead, heard;
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void rest(double seconds) { nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * seconds)}, NULL); }
-
 double uplink_period(double heartbeat) { return heartbeat / 6 < PERIOD_MOST_SECONDS ? heartbeat / 6 : PERIOD_MOST_SECONDS; }
 
 /* ---- the line ---- */
@@ -42,11 +33,11 @@ static void line_send(void *context, const struct message *m) { messages_send(((
 static bool line_receive(void *context, struct message *m, double seconds)
 {
     struct uplink *u = context;
-    double until = now() + seconds, pause = REST_FIRST_SECONDS;
+    double until = clock_now() + seconds, pause = REST_FIRST_SECONDS;
     while (!messages_receive(u->comm, m)) {
-        if (now() >= until)
+        if (clock_now() >= until)
             return false;
-        rest(pause);
+        clock_rest(pause);
         pause = pause < REST_MOST_SECONDS / 2 ? 2 * pause : REST_MOST_SECONDS;
     }
     atomic_store(&u->heard, true);
@@ -63,7 +54,7 @@ static bool coordinator_died(struct uplink *u, struct liveness *l)
 {
     if (peers_is_near(u->peers, 0))
         return peers_is_gone(u->peers, 0);
-    liveness_awake(l, now());
+    liveness_awake(l, clock_now());
     if (atomic_exchange(&u->heard, false) || messages_waiting(u->comm))
         liveness_heard(l, 0);
     return liveness_silent(l, 0);
@@ -73,13 +64,13 @@ static void *beat(void *context)
 {
     struct uplink *u = context;
     struct liveness *l = liveness_new(1, u->heartbeat);
-    double said = now();
+    double said = clock_now();
     while (!atomic_load(&u->ending) && !atomic_load(&u->dead)) {
-        rest(BEAT_SECONDS);
+        clock_rest(BEAT_SECONDS);
         if (coordinator_died(u, l)) {
             atomic_store(&u->dead, true);
-        } else if (now() - said >= uplink_period(u->heartbeat)) {
-            said = now();
+        } else if (clock_now() - said >= uplink_period(u->heartbeat)) {
+            said = clock_now();
             messages_send(u->comm, 0, &(struct message){.kind = MESSAGE_ALIVE, .tile = -1});
         }
     }

@@ -1,6 +1,7 @@
 /* doctor: runs the table of checks in doctor.h, prints a line for each, and keeps the time limits. */
 #include "mpi/verbs.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -39,13 +40,6 @@ static struct doctor doctor;
 static int counts[3];
 static double began;
 static char asked[3][32];
-
-static double clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 double doctor_seconds(void) { return clock_now() - began; }
 const char *doctor_asked_threads(int which) { return asked[which]; }

@@ -1,6 +1,7 @@
 /* Checks of doctor: the folder in which output shall lie, tried out in a folder of our own inside it. */
 #include "mpi/doctor.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "mpi/limits.h"
@@ -19,13 +20,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
-
-static void nap(double seconds)
-{
-    nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * seconds)}, NULL);
-}
 
 /* ---- the folder ---- */
 
@@ -122,7 +117,7 @@ static double seconds_until_listed(const char *folder, const char *name, double 
     while (!is_listed(folder, name)) {
         if (doctor_seconds() - start > limit)
             return INFINITY;
-        nap(0.002);
+        clock_rest(0.002);
     }
     return doctor_seconds() - start;
 }
@@ -136,7 +131,7 @@ static bool holds(const char *path, const char *words, double limit)
         same = s && !strcmp(s, words);
         memory_free(s);
         if (!same)
-            nap(0.002);
+            clock_rest(0.002);
     }
     return same;
 }
@@ -348,7 +343,7 @@ void doctor_check_kill_safety(struct doctor *d)
     int code = -1;
     for (int i = 0; i < KILLS && f.broken == 0 && code < 0; i++) {
         int child = doctor_child(write_files, &w);
-        nap(1e-5 * (rand_r(&state) % 2000));
+        clock_rest(1e-5 * (rand_r(&state) % 2000));
         if (child > 0)
             kill(child, SIGKILL);
         code = doctor_wait(child);
@@ -384,7 +379,7 @@ static int keep_lock(void *path)
 static bool wait_for_lock(const struct doctor *d, const char *path, bool locked)
 {
     for (double start = doctor_seconds(); is_locked(path) != locked && doctor_seconds() - start < d->patience / 6;)
-        nap(0.001);
+        clock_rest(0.001);
     return is_locked(path) == locked;
 }
 

@@ -1,6 +1,7 @@
 /* Checks of doctor: signals, clock, memory and limits, SLURM's variables. */
 #include "mpi/doctor.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "mpi/limits.h"
@@ -56,7 +57,7 @@ void doctor_check_signals(struct doctor *d)
         kill(getppid(), SIGUSR1);
     double start = doctor_seconds();
     while (!signals_came() && doctor_seconds() - start < d->patience / 3 && d->verdict == DOCTOR_OK)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        clock_rest(0.001);
     double seconds = doctor_seconds() - start;
     signals_release();
     if (!signals_came())

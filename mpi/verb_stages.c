@@ -1,6 +1,7 @@
 /* train, gather and run: the verbs of all ranks. */
 #include "mpi/verbs.h"
 
+#include "base/clock.h"
 #include "analysis/claims.h"
 #include "analysis/gather.h"
 #include "analysis/report.h"
@@ -115,9 +116,7 @@ static enum status lock_folder(struct session *s)
 
 static double seconds_left(const struct session *s)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    double left = s->options->seconds - ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec - s->started);
+    double left = s->options->seconds - (clock_now() - s->started);
     const char *end = getenv("SLURM_JOB_END_TIME");
     if (end && atoll(end) > 0)
         left = fmin(left, difftime((time_t)atoll(end), time(NULL)));

@@ -1,6 +1,7 @@
 /* status: what the folder holds, and what a launch that holds its lock is doing. */
 #include "mpi/verbs.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "job/plan.h"
@@ -12,7 +13,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WATCH_SECONDS 1.0            /* between looks of --watch */
@@ -249,18 +249,10 @@ static int lines_of(const char *s)
     return n;
 }
 
-static double clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Looks take their time in a large folder: nine tenths of it are left to the launch. */
 static void wait_for_next(double look_seconds)
 {
-    double seconds = fmax(WATCH_SECONDS, 9 * look_seconds);
-    nanosleep(&(struct timespec){.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - floor(seconds)))}, NULL);
+    clock_rest(fmax(WATCH_SECONDS, 9 * look_seconds));
 }
 
 /* Until no launch is at work. A terminal is drawn over; elsewhere only changes are printed. */

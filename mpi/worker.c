@@ -1,11 +1,11 @@
 #include "mpi/worker.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "mpi/signals.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* A tile is fetched when the current one will end within this time: late enough that a fast rank does not sit on a tile
  * which an idle one could train, early enough for an answer. */
@@ -28,13 +28,6 @@ struct worker {
     double began, polled, said;
     char failed[MESSAGE_TEXT];
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void send(struct worker *w, enum message_kind kind, int64_t tile)
 {
@@ -103,7 +96,7 @@ static void ask(struct worker *w)
 
 bool worker_should_stop(struct worker *w)
 {
-    double t = now();
+    double t = clock_now();
     if (t - w->polled >= POLL_SECONDS || signals_came()) {
         w->polled = t;
         listen(w, 0);
@@ -115,7 +108,7 @@ bool worker_should_drop(const struct worker *w) { return w->drop; }
 
 void worker_progress(struct worker *w, size_t done, size_t runs, double fraction)
 {
-    double t = now(), share = ((double)done + fraction) / (double)(runs ? runs : 1);
+    double t = clock_now(), share = ((double)done + fraction) / (double)(runs ? runs : 1);
     if (share > 0 && (t - w->began) * (1 - share) / share < FETCH_AHEAD_SECONDS)
         ask(w);
     if (t - w->said < PROGRESS_SECONDS)
@@ -146,7 +139,7 @@ static bool fetch(struct worker *w)
         return false;
     w->tile = w->next;
     w->next = NO_TILE;
-    w->began = now();
+    w->began = clock_now();
     w->drop = false;
     memset(w->ended, 0, sizeof w->ended);
     return true;

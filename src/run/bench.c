@@ -1,5 +1,6 @@
 #include "run/bench.h"
 
+#include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/memory.h"
 #include "kern/kern.h"
@@ -9,14 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- medians ---- */
 
@@ -67,9 +60,9 @@ static double peak_burst(const struct kern_f32 *f32, const struct kern_f64 *f64)
 {
     static float x[16];
     static double y[16];
-    double start = now();
+    double start = clock_now();
     size_t n = f32 ? f32->fma_peak(PEAK_ROUNDS, x) : f64->fma_peak(PEAK_ROUNDS, y);
-    return 2e-9 * (double)n / (now() - start);
+    return 2e-9 * (double)n / (clock_now() - start);
 }
 
 static double peak_of(const struct kern_f32 *f32, const struct kern_f64 *f64)
@@ -89,10 +82,10 @@ static double memory_rate(const struct kern_f32 *kern, size_t kib)
     struct times t = {0};
     size_t repeats = (size_t)1 << 26, times = n < repeats ? repeats / n : 1;
     for (int i = 0; i < 7; i++) {
-        double start = now();
+        double start = clock_now();
         for (size_t r = 0; r < times; r++)
             kern->residual(1, n, a, b, NULL, 1, c);
-        times_add(&t, 12e-9 * (double)(n * times) / (now() - start));
+        times_add(&t, 12e-9 * (double)(n * times) / (clock_now() - start));
     }
     double rate = times_median(&t);
     times_free(&t);
@@ -146,11 +139,11 @@ static void product_blas(const struct product *p)
 
 static double product_rate(const struct product *p, void (*product)(const struct product *))
 {
-    double work = 2e-9 * (double)p->shape->m * (double)p->shape->n * (double)p->shape->k, start = now();
+    double work = 2e-9 * (double)p->shape->m * (double)p->shape->n * (double)p->shape->k, start = clock_now();
     int repeats = (int)(0.1 / work) + 1;
     for (int i = 0; i < repeats; i++)
         product(p);
-    return work * repeats / (now() - start);
+    return work * repeats / (clock_now() - start);
 }
 
 static void gemm_shape(const struct kern_f32 *kern, struct bench_gemm *s)
@@ -208,16 +201,16 @@ static void take_step(struct running *r)
 {
     const struct bench_subject *s = r->subject;
     const struct batch *b = &s->batch[r->step % (uint64_t)s->batches];
-    double start = now(), made = start;
+    double start = clock_now(), made = start;
     if (s->task) {
         task_train_batch(s->task, r->step % task_steps(s->task), &r->batch);
         b = &r->batch;
-        made = now();
+        made = clock_now();
     }
     model_train_pass(r->model, b, s->seed, r->step);
-    double passed = now();
+    double passed = clock_now();
     optimizer_step(r->optimizer, r->model, ++r->step);
-    double end = now();
+    double end = clock_now();
     times_add(&r->data, made - start);
     times_add(&r->pass, passed - made);
     times_add(&r->optimise, end - passed);
@@ -252,11 +245,11 @@ static void close_running(struct running *r)
 /* Steps for about `seconds`, at least 9, with a look at the peak now and then. */
 static void run_for(struct running *r, double seconds, const struct kern_f32 *f32, const struct kern_f64 *f64)
 {
-    double start = now(), looked = -1;
-    while (r->whole.n < 9 || now() - start < seconds) {
-        if (now() - looked > 0.01) {
+    double start = clock_now(), looked = -1;
+    while (r->whole.n < 9 || clock_now() - start < seconds) {
+        if (clock_now() - looked > 0.01) {
             times_add(&r->peak, peak_burst(f32, f64));
-            looked = now();
+            looked = clock_now();
         }
         take_step(r);
     }
@@ -268,7 +261,7 @@ static double evaluation_seconds(struct running *r)
     const struct task *t = r->subject->task;
     const int length = r->subject->shape.length, most = length < 4096 ? 4096 / length : 1;
     struct batch view = batch_new(most, length);
-    double start = now();
+    double start = clock_now();
     for (int set = TASK_TRAIN; set <= TASK_TEST; set++) {
         size_t all = task_sequences(t, (enum task_set)set);
         size_t wanted = (size_t)r->subject->spec.train.eval_sequences;
@@ -280,7 +273,7 @@ static double evaluation_seconds(struct running *r)
             model_evaluate(r->model, &view, NULL);
         }
     }
-    double seconds = now() - start;
+    double seconds = clock_now() - start;
     batch_free(&view);
     return seconds;
 }
@@ -307,8 +300,8 @@ static enum status dropout_share(const struct bench_subject *s, double seconds, 
         return status;
     status = open_running(s, &without, &none);
     if (status == STATUS_OK) {
-        double start = now();
-        while (with.whole.n < 9 || now() - start < seconds) {
+        double start = clock_now();
+        while (with.whole.n < 9 || clock_now() - start < seconds) {
             take_step(&with);
             take_step(&none);
         }

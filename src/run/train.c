@@ -1,5 +1,6 @@
 #include "run/train.h"
 
+#include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -12,22 +13,14 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
-static double clock_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double elapsed(const struct training *t) { return t->earlier + clock_seconds() - t->started; }
+static double elapsed(const struct training *t) { return t->earlier + clock_now() - t->started; }
 
 /* ---- opening and closing ---- */
 
 static enum status open_training(struct training *t, const struct spec *spec, uint64_t seed)
 {
-    *t = (struct training){.spec = spec, .seed = seed, .started = clock_seconds()};
+    *t = (struct training){.spec = spec, .seed = seed, .started = clock_now()};
     t->saved = t->started;
     job_run_id(spec, seed, t->id);
     enum status status = task_open(spec, seed, &t->task);
@@ -149,7 +142,7 @@ static void note_progress(struct training *t)
 
 static enum status save(struct training *t, const struct train_control *control)
 {
-    t->saved = clock_seconds();
+    t->saved = clock_now();
     t->evaluated = false;
     if (!control->save)
         return STATUS_OK;
@@ -164,7 +157,7 @@ static enum status save(struct training *t, const struct train_control *control)
 static bool save_due(const struct training *t)
 {
     double every = t->spec->store.checkpoint_every;
-    return every > 0.0 ? clock_seconds() - t->saved >= every : t->evaluated;
+    return every > 0.0 ? clock_now() - t->saved >= every : t->evaluated;
 }
 
 static enum status go_on(struct training *t, const struct train_control *control, enum train_end *end)

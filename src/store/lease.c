@@ -1,5 +1,6 @@
 #include "store/lease.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -39,19 +40,6 @@ struct lease {
     bool ending;
     atomic_bool lost;
 };
-
-static double clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void rest(double seconds)
-{
-    nanosleep(&(struct timespec){.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))},
-              NULL);
-}
 
 void lease_suffix(char text[32], int part, int parts)
 {
@@ -228,7 +216,7 @@ static bool wait_more(struct waiter *w, enum lease_verdict verdict, const struct
     if (verdict == LEASE_ALIVE && clock_now() >= w->until)
         return false;
     say_waiting(w, verdict, c);
-    rest(LOOK_SECONDS);
+    clock_rest(LOOK_SECONDS);
     return true;
 }
 
@@ -270,7 +258,7 @@ static int claim(const char *path, const char *id, bool locked, bool has_locks, 
     struct content c;
     int error = locked ? replace(path, id, fd) : write_content(*fd, id);
     if (!error && (locked || !has_locks))
-        rest(2 * LOOK_SECONDS);
+        clock_rest(2 * LOOK_SECONDS);
     int again = error ? -1 : open(path, O_RDONLY | O_CLOEXEC);
     *won = false;
     if (again >= 0) {
@@ -315,7 +303,7 @@ static enum status take_file(const char *path, const char *id, struct waiter *w,
         }
         close(*fd);
         if (!wait_more(w, verdict, &c)) {
-            rest(*c.holder ? 0 : 0.05);      /* the holder writes its name just after it has taken the lock */
+            clock_rest(*c.holder ? 0 : 0.05);      /* the holder writes its name just after it has taken the lock */
             if (*c.holder || clock_now() > w->until + 0.5)
                 return refuse(path, &c);
         }
@@ -417,11 +405,7 @@ static void *keep(void *context)
     struct lease *l = context;
     pthread_mutex_lock(&l->lock);
     for (uint64_t counter = 1; !l->ending && !atomic_load(&l->lost); counter++) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        double at = (double)until.tv_nsec + 1e9 * l->renew;
-        until.tv_sec += (time_t)(at / 1e9);
-        until.tv_nsec = (long)at % 1000000000L;
+        const struct timespec until = clock_in(l->renew);
         if (pthread_cond_timedwait(&l->wake, &l->lock, &until) == 0)
             continue;
         pthread_mutex_unlock(&l->lock);
@@ -539,7 +523,7 @@ bool lease_is_held(const char *path)
         enum lease_verdict verdict = lease_judge(&watch, &look, clock_now(), 2 * RENEW_SECONDS);
         if (verdict != LEASE_UNSURE)
             return verdict == LEASE_ALIVE;
-        rest(LOOK_SECONDS);
+        clock_rest(LOOK_SECONDS);
     }
 }
 

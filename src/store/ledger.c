@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "store/publish.h"
@@ -8,10 +9,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#define AGAIN_NANOSECONDS 20000000
+#define AGAIN_SECONDS 0.02
 
 void ledger_clear(struct ledger *l)
 {
@@ -105,7 +105,7 @@ static enum status add_file(struct store *s, size_t file, size_t *room, struct l
     struct tile *t;
     enum status status = tile_open(l->file[file], &t);
     if (status == STATUS_CORRUPT) {      /* what a file server shows of a new file may lag behind: a second look decides */
-        nanosleep(&(struct timespec){.tv_nsec = AGAIN_NANOSECONDS}, NULL);
+        clock_rest(AGAIN_SECONDS);
         status = tile_open(l->file[file], &t);
     }
     if (status == STATUS_CORRUPT)
