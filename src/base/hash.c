@@ -1,6 +1,5 @@
 #include "base/hash.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -15,8 +14,11 @@ struct hash hash_bytes(const void *p, size_t n)
 
 void hash_print(struct hash h, char out[HASH_TEXT])
 {
-    for (int i = 0; i < 16; i++)
-        snprintf(out + 2 * i, 3, "%02x", h.byte[i]);
+    for (int i = 0; i < 16; i++) {
+        out[2 * i] = "0123456789abcdef"[h.byte[i] >> 4];
+        out[2 * i + 1] = "0123456789abcdef"[h.byte[i] & 15];
+    }
+    out[HASH_TEXT - 1] = '\0';
 }
 
 int hash_equal(struct hash a, struct hash b) { return memcmp(a.byte, b.byte, sizeof a.byte) == 0; }

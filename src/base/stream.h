@@ -24,7 +24,8 @@ enum purpose {
     PURPOSE_DROPOUT = 5,     /* index: step; the place in the model selects the block, see kern/dropout */
     PURPOSE_PROBE = 6,       /* index: chosen by the probe */
     PURPOSE_PERMUTATION = 7, /* index: number of the permutation (nulls of the gather stage) */
-    PURPOSE_SPLIT = 8        /* index: 0 (train/test and held-out splits) */
+    PURPOSE_SPLIT = 8,       /* index: 0 (train/test and held-out splits) */
+    PURPOSE_DATA_STEP = 9    /* index: step; sequence i of the step begins at block i * 2^32 */
 };
 
 struct stream {

@@ -153,6 +153,19 @@ static bool make_whole(const struct key *k, struct axis *made, const struct tree
     return true;
 }
 
+bool axis_is_range(const struct axis *a)
+{
+    bool whole = a->key->type == KEY_INT;
+    if (a->count <= 2 || (!whole && a->key->type != KEY_REAL))
+        return false;
+    for (int i = 0; i < a->count && !a->log_scale; i++) {
+        double x = point(a->value[0], a->value[a->count - 1], i, a->count, false);
+        if (a->value[i] != (whole ? round(x) : x))
+            return false;
+    }
+    return true;
+}
+
 static bool read_range(const struct key *k, const struct tree *t, struct axis *axis, struct complaints *c)
 {
     struct range r = {0};

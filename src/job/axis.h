@@ -12,4 +12,8 @@
  * out: *axis, its values owned by the caller (memory_free); untouched, with complaints, when false is returned */
 bool axis_read(const struct key *k, const struct tree *t, struct axis *axis, struct complaints *c);
 
+/* Whether an axis of numbers has the values of a range of more than two points, linear or log, also where they were listed:
+ * those that refine.levels can halve. */
+bool axis_is_range(const struct axis *a);
+
 #endif

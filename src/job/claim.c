@@ -19,7 +19,7 @@ struct parser {
     int column;
 };
 
-static const char *const functions[] = {"min", "max", "mean", "median", "std", "count", "share", "abs"};
+static const char *const functions[] = {"min", "max", "mean", "median", "std", "count", "share", "abs", "log", "slope"};
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
 static void free_tree(struct claim_node *n)
@@ -29,6 +29,7 @@ static void free_tree(struct claim_node *n)
     free_tree(n->a);
     free_tree(n->b);
     memory_free(n->name);
+    memory_free(n->label);
     memory_free(n);
 }
 
@@ -50,6 +51,7 @@ static struct claim_node *copy_tree(const struct claim_node *n)
     c->number = n->number;
     c->index = n->index;
     c->name = n->name ? memory_text(n->name) : NULL;
+    c->label = n->label ? memory_text(n->label) : NULL;
     return c;
 }
 
@@ -160,20 +162,25 @@ static struct claim_node *call(struct parser *p, const char *name, const char *n
                 nearest = i;
         if (text_distance(name, functions[nearest]) <= 2)
             return fail(p, name_at, "unknown function %s (did you mean \"%s\"?)", name, functions[nearest]);
-        return fail(p, name_at, "unknown function %s: known are min, max, mean, median, std, count, share, abs", name);
+        return fail(p, name_at, "unknown function %s: known are min, max, mean, median, std, count, share, abs, log, slope", name);
     }
     const char *open_at = p->at - 1;
-    struct claim_node *inner = strcmp(name, "share") ? sum(p) : comparison(p, false);
-    if (!inner || !expect(p, ')', "(", open_at)) {
+    struct claim_node *inner = strcmp(name, "share") ? sum(p) : comparison(p, false), *second = NULL;
+    bool good = inner != NULL;
+    if (good && !strcmp(name, "slope"))
+        good = expect(p, ',', "slope(y, x)", open_at) && (second = sum(p));
+    if (!good || !expect(p, ')', "(", open_at)) {
         free_tree(inner);
+        free_tree(second);
         return NULL;
     }
-    struct claim_node *c = new_node(CLAIM_CALL, inner, NULL);
+    struct claim_node *c = new_node(CLAIM_CALL, inner, second);
     c->name = memory_text(name);
     return c;
 }
 
-static bool index_of(struct parser *p, int *index)
+/* A number, or a name of letters, digits, "_" and "-".   out: *index, or *label (memory_free) */
+static bool index_of(struct parser *p, int *index, char **label)
 {
     if (!take(p, '['))
         return true;
@@ -181,11 +188,16 @@ static bool index_of(struct parser *p, int *index)
     char found[24];
     blanks(p);
     size_t n = strspn(p->at, "0123456789");
-    if (n == 0 || n > 6) {
-        fail(p, p->at, "expected the number of a component (from 0), got %s", here(p, found));
+    if (n == 0 && isalpha((unsigned char)*p->at)) {
+        while (isalnum((unsigned char)p->at[n]) || p->at[n] == '_' || p->at[n] == '-')
+            n++;
+        *label = memory_format("%.*s", (int)n, p->at);
+    } else if (n == 0 || n > 6) {
+        fail(p, p->at, "expected the number of a component (from 0) or its name, got %s", here(p, found));
         return false;
+    } else {
+        *index = atoi(p->at);
     }
-    *index = atoi(p->at);
     p->at += n;
     return expect(p, ']', "[", open_at);
 }
@@ -198,9 +210,10 @@ static struct claim_node *name(struct parser *p)
     char *word = memory_format("%.*s", (int)(p->at - start), start);
     struct claim_node *c = NULL;
     int index = -1;
+    char *label = NULL;
     if (take(p, '('))
         c = call(p, word, start);
-    else if (index_of(p, &index)) {
+    else if (index_of(p, &index, &label)) {
         bool function = false;
         for (int i = 0; i < FUNCTIONS; i++)
             function |= !strcmp(word, functions[i]);
@@ -210,8 +223,11 @@ static struct claim_node *name(struct parser *p)
             c = new_node(CLAIM_NAME, NULL, NULL);
             c->name = memory_text(word);
             c->index = index;
+            c->label = label;
+            label = NULL;
         }
     }
+    memory_free(label);
     memory_free(word);
     return c;
 }

@@ -10,12 +10,14 @@
  *     claim   = sum (("==" | "!=" | "<" | "<=" | ">" | ">=") sum)+
  *     sum     = product (("+" | "-") product)*
  *     product = factor (("*" | "/") factor)*
- *     factor  = number | "-" factor | "(" sum ")" | variable | reducer "(" sum ")" | "abs" "(" sum ")"
- *     variable = name [ "[" index "]" ]          index: a component, from 0
+ *     factor  = number | "-" factor | "(" sum ")" | variable | reducer "(" sum ")" | "abs" "(" sum ")" | "log" "(" sum ")"
+ *             | "slope" "(" sum "," sum ")"
+ *     variable = name [ "[" index "]" ]          index: a component, from 0, or the name of a coordinate: coordinate[beta_12]
  *     reducer = min | max | mean | median | std | count | share
  * A name is a variable of runs.nc or cross_run.nc, or a word of a CF flag (DONE). A claim over a variable with a run
  * or pair dimension must hold for each of its finite values; a reducer makes one number of them. share(x) is the
- * share of values that are not 0, and a comparison inside it, share(outcome == DONE), counts.
+ * share of values that are not 0, and a comparison inside it, share(outcome == DONE), counts. slope(y, x) is that of the
+ * least-squares line of y over x, where both are finite: slope(log(steps), log(task_blocks)) is an exponent.
  * This header is the syntax only; analysis/claims judges.
  */
 #ifndef INVAR_JOB_CLAIM_H
@@ -48,8 +50,9 @@ struct claim_node {
     enum claim_kind kind;
     double number;              /* CLAIM_NUMBER */
     char *name;                 /* CLAIM_NAME: the variable; CLAIM_CALL: the function */
-    int index;                  /* CLAIM_NAME: component, -1 = not indexed */
-    struct claim_node *a, *b;   /* operands; a call has a */
+    int index;                  /* CLAIM_NAME: component, -1 = not indexed, or by label */
+    char *label;                /* CLAIM_NAME: name of the component; NULL = none */
+    struct claim_node *a, *b;   /* operands; a call has a, and slope has b too */
 };
 
 #endif

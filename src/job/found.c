@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-#define AXES_FIRST 8
+#define LIST_FIRST 8
 
 static const char *const section_path[] = {
 #define PATH(path_, ...) path_,
@@ -95,14 +95,82 @@ static void not_a_section(struct found_keys *f, const struct tree *item, const c
                       first_key_of(path), tree_describe(f->arena, item));
 }
 
+/* ---- numbers by name ---- */
+
+static struct found *find_name(const struct found_keys *f, const struct key *k, const char *name)
+{
+    for (int i = 0; i < f->names; i++)
+        if (f->name_of[i].key == k && !strcmp(f->name_of[i].name, name))
+            return &f->name_of[i].at;
+    return NULL;
+}
+
+const struct found *found_name_at(const struct found_keys *f, const struct key *k, const char *name)
+{
+    return find_name(f, k, name);
+}
+
+static bool accept_name(struct found_keys *f, const struct key *k, const struct tree *key, const char *name)
+{
+    if (key_name_is_good(name))
+        return true;
+    complaint_add(f->complaints, key->place, "%s: \"%s\" cannot be a name: expected up to %d letters, digits, _ and -", k->path,
+                  name, KEY_NAMED_TEXT - 1);
+    return false;
+}
+
+static void add_name(struct found_keys *f, const struct key *k, const char *name, const struct tree *key,
+                     const struct tree *item)
+{
+    if (!accept_name(f, k, key, name))
+        return;
+    struct found *known = find_name(f, k, name);
+    if (known) {
+        note(f, known, key, item, join(f, k->path, name));
+        return;
+    }
+    if (f->names == f->names_capacity) {
+        int capacity = 2 * f->names_capacity + LIST_FIRST;
+        f->name_of = memory_grow(f->name_of, (size_t)f->names, (size_t)capacity, sizeof *f->name_of);
+        f->names_capacity = capacity;
+    }
+    f->name_of[f->names++] = (struct found_name){k, arena_text(f->arena, name), {key, item}};
+}
+
+/* --set init.coordinates={...} replaces all of them. */
+static void forget_names(struct found_keys *f, const struct key *k)
+{
+    int kept = 0;
+    for (int i = 0; i < f->names; i++)
+        if (f->name_of[i].key != k)
+            f->name_of[kept++] = f->name_of[i];
+    f->names = kept;
+}
+
+static void find_names(struct found_keys *f, const struct key *k, const struct tree *key, const struct tree *item)
+{
+    note(f, &f->key[k - key_at(0)], key, item, k->path);
+    if (key->place.source > 0)
+        forget_names(f, k);
+    for (int i = 0; i < item->count && item->kind == TREE_MAP; i++)
+        add_name(f, k, item->key[i]->text, item->key[i], item->item[i]);
+}
+
+/* ---- all keys ---- */
+
 static void find_keys(struct found_keys *f, const struct tree *map, const char *prefix);
 
 static void find_key(struct found_keys *f, const struct tree *key, const struct tree *item, const char *prefix)
 {
     const char *path = join(f, prefix, key->text);
-    const struct key *k = key_find(path);
+    const char *name;
+    const struct key *k = key_find(path), *named = key_find_named(path, &name);
     int section = section_number(path);
-    if (k)
+    if (k && k->type == KEY_NAMED)
+        find_names(f, k, key, item);
+    else if (named)
+        add_name(f, named, name, key, item);
+    else if (k)
         note(f, &f->key[k - key_at(0)], key, item, path);
     else if (section < 0)
         unknown_key(f, key, prefix, path);
@@ -121,40 +189,52 @@ static void find_keys(struct found_keys *f, const struct tree *map, const char *
         find_key(f, map->key[i], map->item[i], prefix);
 }
 
-static void add_axis(struct found_keys *f, const struct key *k, const struct tree *key, const struct tree *item)
+static bool can_be_axis(struct found_keys *f, const struct key *k, const char *name, const struct tree *key)
 {
-    if (k->type == KEY_LIST || k->type == KEY_STRING) {
+    if (!name && (k->type == KEY_LIST || k->type == KEY_STRING))
         complaint_add(f->complaints, key->place, "axis %s: only keys with a single value can be axes", k->path);
-        return;
-    }
-    if (!k->of_run) {
+    else if (!name && k->type == KEY_NAMED)
+        complaint_add(f->complaints, key->place, "axis %s: an axis is one number of it: %s.NAME: [...]", k->path, k->path);
+    else if (!k->of_run)
         complaint_add(f->complaints, key->place, "axis %s: the key belongs to the job as a whole; no run depends on it",
                       k->path);
+    else
+        return !name || accept_name(f, k, key, name);
+    return false;
+}
+
+/* `name`: of a NAMED key's number, else NULL. */
+static void add_axis(struct found_keys *f, const struct key *k, const char *name, struct found at)
+{
+    if (!can_be_axis(f, k, name, at.key))
         return;
-    }
     for (int i = 0; i < f->axes; i++)
-        if (f->axis[i].key == k) {
-            note(f, &f->axis[i].at, key, item, join(f, "axes", k->path));
+        if (f->axis[i].key == k && (!name || !strcmp(f->axis[i].name, name))) {
+            const char *path = name ? join(f, k->path, name) : k->path;
+            note(f, &f->axis[i].at, at.key, at.item, join(f, "axes", path));
             return;
         }
     if (f->axes == f->axes_capacity) {
-        int capacity = 2 * f->axes_capacity + AXES_FIRST;
+        int capacity = 2 * f->axes_capacity + LIST_FIRST;
         f->axis = memory_grow(f->axis, (size_t)f->axes, (size_t)capacity, sizeof *f->axis);
         f->axes_capacity = capacity;
     }
-    f->axis[f->axes++] = (struct found_axis){k, {key, item}};
+    f->axis[f->axes++] = (struct found_axis){k, name ? arena_text(f->arena, name) : NULL, at};
 }
 
 static void find_axis(struct found_keys *f, const struct tree *key, const struct tree *item, const char *prefix)
 {
-    const char *path = join(f, prefix, key->text);
-    const struct key *k = key_find(path);
-    if (k)
-        add_axis(f, k, key, item);
-    else if (section_number(path) >= 0 && item->kind == TREE_MAP)
+    const char *path = join(f, prefix, key->text), *name = NULL;
+    const struct key *k = key_find(path), *named = key_find_named(path, &name);
+    bool around = section_number(path) >= 0 || (k && k->type == KEY_NAMED);
+    if (around && item->kind == TREE_MAP)
         for (int i = 0; i < item->count; i++)
             find_axis(f, item->key[i], item->item[i], path);
-    else if (section_number(path) >= 0)
+    else if (named)
+        add_axis(f, named, name, (struct found){key, item});
+    else if (k)
+        add_axis(f, k, NULL, (struct found){key, item});
+    else if (around)
         not_a_section(f, item, path);
     else
         unknown_key(f, key, prefix, path);
@@ -230,6 +310,7 @@ struct found_keys found_new(struct arena *arena, struct complaints *c)
 
 void found_clear(struct found_keys *f)
 {
+    memory_free(f->name_of);
     memory_free(f->axis);
     *f = (struct found_keys){0};
 }

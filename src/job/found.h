@@ -13,8 +13,16 @@ struct found {
     const struct tree *key, *item;       /* NULL: not given */
 };
 
+/* A number of a NAMED key. */
+struct found_name {
+    const struct key *key;
+    const char *name;
+    struct found at;
+};
+
 struct found_axis {
     const struct key *key;
+    const char *name;                    /* of a NAMED key's number, else NULL */
     struct found at;
 };
 
@@ -25,6 +33,8 @@ struct found_keys {
     struct found *key;                   /* [keys] by number of the key */
     struct found *section;               /* by number of the section */
     struct found name, seeds, claims, all_axes;
+    int names, names_capacity;
+    struct found_name *name_of;          /* in the order of the file, then of the --sets */
     int axes, axes_capacity;
     struct found_axis *axis;             /* in the order of the axes */
 };
@@ -37,5 +47,8 @@ void found_clear(struct found_keys *f);
 void found_in_file(struct found_keys *f, const struct tree *root);
 /* The same for "KEY=VALUE", the --set number `source` (from 1). */
 void found_in_override(struct found_keys *f, const char *override, int source);
+
+/* Where this number of a NAMED key is written, or NULL. */
+const struct found *found_name_at(const struct found_keys *f, const struct key *k, const char *name);
 
 #endif

@@ -1,15 +1,17 @@
 #include "job/axis.h"
 #include "job/found.h"
 #include "job/job.h"
+#include "job/refine.h"
 #include "job/rules.h"
 #include "job/value.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define JOB_RUNS_MAX 10000000.0
+#define JOB_RUNS_MAX 100000000.0
 #define JOB_SEEDS_MAX 1000000
 #define JOB_NAME_MAX 100
 
@@ -188,22 +190,86 @@ static void read_claims(struct found_keys *f, struct job *job)
             read_claim_text(f, t->item[i], &job->claim[i]);
 }
 
-/* An axis and a plain value of the same key contradict each other. */
-static void refuse_both(struct found_keys *f, const struct found_axis *a)
+/* ---- numbers by name ---- */
+
+static struct key_named *named_of(struct job *job, const struct key *k)
 {
-    const struct found *plain = &f->key[a->key - key_at(0)];
-    if (!plain->key)
+    return (struct key_named *)((char *)&job->spec + k->offset);
+}
+
+static void register_name(struct found_keys *f, struct job *job, const struct key *k, const char *name, struct place where)
+{
+    struct key_named *n = named_of(job, k);
+    if (key_named_find(n, name) < 0 && !key_named_add(n, name))
+        complaint_add(f->complaints, where, "%s: at most %d names, %s is one more", k->path, KEY_NAMED_MAX, name);
+}
+
+/* All names get their places first, those of the axes too, so that no later one moves a number that an axis points at. */
+static void register_names(struct found_keys *f, struct job *job)
+{
+    for (int i = 0; i < f->names; i++)
+        register_name(f, job, f->name_of[i].key, f->name_of[i].name, f->name_of[i].at.key->place);
+    for (int i = 0; i < f->axes; i++)
+        if (f->axis[i].name)
+            register_name(f, job, f->axis[i].key, f->axis[i].name, f->axis[i].at.key->place);
+}
+
+/* NULL when there was no place for the name. */
+static struct key *number_key(struct job *job, const struct key *k, const char *name)
+{
+    int slot = key_named_find(named_of(job, k), name);
+    return slot < 0 ? NULL : key_of_name(k, name, slot);
+}
+
+static void read_names(struct found_keys *f, struct job *job, struct place *place, bool *bad)
+{
+    for (int i = 0; i < f->names; i++) {
+        const struct found_name *n = &f->name_of[i];
+        const ptrdiff_t number = n->key - key_at(0);
+        struct key *k = number_key(job, n->key, n->name);
+        double value;
+        if (place[number].line == 0)
+            place[number] = n->at.key->place;
+        if (k && value_number(k, n->at.item, &value, f->complaints))
+            key_set(&job->spec, k, value);
+        else
+            bad[number] = true;
+        key_free(k);
+    }
+}
+
+/* ---- axes ---- */
+
+/* An axis and a plain value of the same key contradict each other. */
+static void refuse_both(struct found_keys *f, const struct found_axis *a, const char *path)
+{
+    const struct found *plain = a->name ? found_name_at(f, a->key, a->name) : &f->key[a->key - key_at(0)];
+    if (!plain || !plain->key)
         return;
     if (plain->key->place.source > 0 && a->at.key->place.source == 0)
-        complaint_add(f->complaints, plain->key->place, "%s is an axis (line %d of the job file): use axes.%s=[...]",
-                      a->key->path, a->at.key->place.line, a->key->path);
+        complaint_add(f->complaints, plain->key->place, "%s is an axis (line %d of the job file): use axes.%s=[...]", path,
+                      a->at.key->place.line, path);
     else if (plain->key->place.source > 0)
-        complaint_add(f->complaints, plain->key->place, "%s is also an axis, by another --set: keep one of them",
-                      a->key->path);
+        complaint_add(f->complaints, plain->key->place, "%s is also an axis, by another --set: keep one of them", path);
     else
-        complaint_add(f->complaints, a->at.key->place,
-                      "axis %s: the key also has a value, in line %d: keep one of them", a->key->path,
+        complaint_add(f->complaints, a->at.key->place, "axis %s: the key also has a value, in line %d: keep one of them", path,
                       plain->key->place.line);
+}
+
+static bool read_axis(struct found_keys *f, const struct found_axis *a, struct job *job)
+{
+    const struct key *k = a->name ? number_key(job, a->key, a->name) : a->key;
+    if (!k)
+        return false;
+    refuse_both(f, a, k->path);
+    struct axis *axis = &job->axis[job->axes];
+    if (!axis_read(k, a->at.item, axis, f->complaints)) {
+        key_free(k);
+        return false;
+    }
+    key_set(&job->spec, k, axis->value[0]);
+    job->axes++;
+    return true;
 }
 
 static void read_axes(struct found_keys *f, struct job *job, struct place *place, bool *bad)
@@ -215,14 +281,10 @@ static void read_axes(struct found_keys *f, struct job *job, struct place *place
             complaint_add(f->complaints, a->at.key->place, "more than %d axes", JOB_AXES_MAX);
         if (i >= JOB_AXES_MAX)
             return;
-        refuse_both(f, a);
-        place[number] = a->at.key->place;
-        if (!axis_read(a->key, a->at.item, &job->axis[job->axes], f->complaints)) {
+        if (!a->name || place[number].line == 0)
+            place[number] = a->at.key->place;
+        if (!read_axis(f, a, job))
             bad[number] = true;
-            continue;
-        }
-        key_set(&job->spec, a->key, job->axis[job->axes].value[0]);
-        job->axes++;
     }
 }
 
@@ -239,8 +301,39 @@ static bool count_runs(struct found_keys *f, const struct job *job)
     return false;
 }
 
+/* Where the text of a value begins. */
+static struct place text_place(const struct tree *t)
+{
+    struct place p = t->place;
+    if (t->kind != TREE_SCALAR || !t->one_line)
+        return (struct place){0};
+    p.column += !t->plain;
+    return p;
+}
+
+/* All numbers of NAMED keys that are given, as axes too. */
+static struct rule_name *named_places(const struct found_keys *f)
+{
+    struct rule_name *list = arena_take(f->arena, (size_t)(f->names + f->axes) + 1, sizeof *list), *next = list;
+    for (int i = 0; i < f->names; i++)
+        *next++ = (struct rule_name){f->name_of[i].key, f->name_of[i].name, f->name_of[i].at.key->place};
+    for (int i = 0; i < f->axes; i++)
+        if (f->axis[i].name)
+            *next++ = (struct rule_name){f->axis[i].key, f->axis[i].name, f->axis[i].at.key->place};
+    return list;
+}
+
+static int count_names(const struct found_keys *f)
+{
+    int n = f->names;
+    for (int i = 0; i < f->axes; i++)
+        n += f->axis[i].name != NULL;
+    return n;
+}
+
 static void read_values(struct found_keys *f, struct job *job)
 {
+    struct place *text = arena_take(f->arena, (size_t)f->keys, sizeof *text);
     struct place *place = arena_take(f->arena, (size_t)f->keys, sizeof *place);
     bool *bad = arena_take(f->arena, (size_t)f->keys, sizeof *bad);
     key_defaults(&job->spec);
@@ -248,12 +341,15 @@ static void read_values(struct found_keys *f, struct job *job)
     for (int i = 0; i < f->keys; i++)
         if (f->key[i].key) {
             place[i] = f->key[i].item->place;
+            text[i] = text_place(f->key[i].item);
             bad[i] = !value_read(key_at(i), f->key[i].item, &job->spec, f->complaints);
         }
+    register_names(f, job);
+    read_names(f, job, place, bad);
     read_seeds(f, job);
     read_axes(f, job, place, bad);
     read_claims(f, job);
-    struct rule_scope scope = {&job->spec, job->axes, job->axis, place, bad};
+    struct rule_scope scope = {&job->spec, job->axes, job->axis, place, text, bad, count_names(f), named_places(f)};
     if (count_runs(f, job))
         rules_check(&scope, f->complaints);
 }
@@ -288,8 +384,10 @@ static enum status parse(const char *text, size_t length, const char *path, cons
         text_free(&t);
         job_free(job);
     }
-    else
+    else {
+        job->order = refine_order_new(job);
         *out = job;
+    }
     found_clear(&found);
     complaint_clear(&complaints);
     arena_free(arena);

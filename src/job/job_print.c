@@ -25,6 +25,37 @@ static int depth_of(const char *section)
     return depth;
 }
 
+/* The numbers that are no axes; the axes are named below. */
+static void add_named(const struct job *job, const struct key *k, struct text *out)
+{
+    const struct key_named *n = (const struct key_named *)((const char *)&job->spec + k->offset);
+    bool left_out[KEY_NAMED_MAX] = {false};
+    for (int i = 0; i < job->axes; i++)
+        if (job->axis[i].key->of == k)
+            left_out[key_named_find(n, job->axis[i].key->name)] = true;
+    value_print_named(n, left_out, out);
+}
+
+static void add_named_axes(const struct job *job, const struct key *k, int indent, struct text *out)
+{
+    for (int i = 0; i < job->axes; i++)
+        if (job->axis[i].key->of == k)
+            text_add(out, "%*s# %s.%s: an axis, see axes\n", indent, "", k->name, job->axis[i].key->name);
+}
+
+static void add_remark(const struct job *job, const struct key *k, size_t start, struct text *out)
+{
+    const char *doc = k->doc;
+    if (k->type == KEY_CHOICE && !*doc)
+        doc = k->word_docs[(int)key_get(&job->spec, k)];
+    if (!*doc && !strcmp(k->unit, "1"))
+        return;
+    do
+        text_add(out, " ");
+    while (out->length - start < COMMENT_COLUMN);
+    text_add(out, "# %s%s%s", strcmp(k->unit, "1") ? k->unit : "", strcmp(k->unit, "1") && *doc ? ": " : "", doc);
+}
+
 static void add_key(const struct job *job, const struct key *k, struct text *out)
 {
     size_t start = out->length;
@@ -34,17 +65,27 @@ static void add_key(const struct job *job, const struct key *k, struct text *out
         return;
     }
     text_add(out, "%*s%s: ", indent, "", k->name);
-    value_print(k, &job->spec, out);
-    const char *doc = k->doc;
-    if (k->type == KEY_CHOICE && !*doc)
-        doc = k->word_docs[(int)key_get(&job->spec, k)];
-    if (*doc || strcmp(k->unit, "1")) {
-        do
-            text_add(out, " ");
-        while (out->length - start < COMMENT_COLUMN);
-        text_add(out, "# %s%s%s", strcmp(k->unit, "1") ? k->unit : "", strcmp(k->unit, "1") && *doc ? ": " : "", doc);
-    }
+    if (k->type == KEY_NAMED)
+        add_named(job, k, out);
+    else
+        value_print(k, &job->spec, out);
+    add_remark(job, k, start, out);
     text_add(out, "\n");
+    if (k->type == KEY_NAMED)
+        add_named_axes(job, k, indent, out);
+}
+
+/* Whether anything but remarks will stand in a section or within it: an empty one is not YAML for a section. */
+static bool has_values(const struct job *job, const char *section)
+{
+    size_t n = strlen(section);
+    const struct key *k;
+    for (int i = 0; (k = key_at(i)); i++) {
+        bool inside = !strncmp(k->section, section, n) && (k->section[n] == '\0' || k->section[n] == '.');
+        if (inside && !is_axis(job, k) && kinds_any_reads(&job->spec, job->axis, job->axes, k))
+            return true;
+    }
+    return false;
 }
 
 static void add_sections(const struct job *job, struct text *out)
@@ -56,7 +97,8 @@ static void add_sections(const struct job *job, struct text *out)
             continue;
         if (strcmp(section, k->section)) {
             int depth = depth_of(k->section);
-            text_add(out, "%s%*s%s:\n", depth ? "" : "\n", 2 * depth, "", key_last_name(k->section));
+            text_add(out, "%s%*s%s%s:\n", depth ? "" : "\n", 2 * depth, "", has_values(job, k->section) ? "" : "# ",
+                     key_last_name(k->section));
             section = k->section;
         }
         add_key(job, k, out);
@@ -185,14 +227,15 @@ static const char reference_head[] =
     "## axes\n"
     "\n"
     "Keys that take several values; the runs are the product of the axes and the seeds. Any key with a single value\n"
-    "may be an axis if it is part of a run (all sections but store and gather); it then has no value of its own in its\n"
-    "section. Later axes vary faster, seeds slowest.\n"
+    "may be an axis if it is part of a run (all sections but store, refine and gather); it then has no value of its own\n"
+    "in its section. So may each number of a key that takes numbers by name. Later axes vary faster, seeds slowest.\n"
     "\n"
     "    axes:\n"
     "      train.weight_decay: [0.3, 0.5, 1, 2]\n"
     "      train.optimizer: [adamw, sgd]\n"
     "      init.scale.attention: {from: 0.1, to: 10, points: 5, scale: log}     # 0.1, 0.316..., 1, 3.16..., 10\n"
     "      model.dropout: {from: 0, to: 0.3, points: 4}                         # scale: linear\n"
+    "      init.coordinates.beta_12: {from: 0, to: 1, points: 41}               # one number of init.coordinates\n"
     "\n"
     "## claims\n"
     "\n"

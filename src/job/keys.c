@@ -1,8 +1,10 @@
 #include "job/keys.h"
 
+#include "base/memory.h"
 #include "base/text.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,8 +18,10 @@
 #define DEFAULT_CHOICE(name_, type_, LIST_, default_, ...) .name_ = default_,
 #define DEFAULT_LIST(name_, default_, ...) .name_ = UNPACK_LIST default_,
 #define DEFAULT_TEXT(name_, default_, ...) .name_ = default_,
+#define DEFAULT_NAMED(name_, ...) .name_ = {0},
 #define DEFAULT_SECTION(path_, cname_, TABLE, is_run_) \
-    .cname_ = {TABLE(DEFAULT_INT, DEFAULT_REAL, DEFAULT_BOOL, DEFAULT_CHOICE, DEFAULT_LIST, DEFAULT_TEXT)},
+    .cname_ = {TABLE(DEFAULT_INT, DEFAULT_REAL, DEFAULT_BOOL, DEFAULT_CHOICE, DEFAULT_LIST, DEFAULT_TEXT, \
+                     DEFAULT_NAMED)},
 
 static const struct spec defaults = {KEY_SECTIONS(DEFAULT_SECTION)};
 
@@ -37,11 +41,12 @@ static const struct spec defaults = {KEY_SECTIONS(DEFAULT_SECTION)};
 #define ROW_LIST(name_, default_, min_, max_, unit_, doc_) \
     ROW(name_, .type = KEY_LIST, .min = (double)(min_), .max = (double)(max_), .unit = unit_, .doc = doc_)
 #define ROW_TEXT(name_, default_, doc_) ROW(name_, .type = KEY_STRING, .unit = "1", .doc = doc_)
+#define ROW_NAMED(name_, unit_, doc_) ROW(name_, .type = KEY_NAMED, .min = -1e6, .max = 1e6, .unit = unit_, .doc = doc_)
 #define ROWS(path_, cname_, TABLE, is_run_) \
     static const struct key *rows_##cname_(size_t *count) \
     { \
         typedef __typeof__(((struct spec *)0)->cname_) section; \
-        static const struct key rows[] = {TABLE(ROW_INT, ROW_REAL, ROW_BOOL, ROW_CHOICE, ROW_LIST, ROW_TEXT)}; \
+        static const struct key rows[] = {TABLE(ROW_INT, ROW_REAL, ROW_BOOL, ROW_CHOICE, ROW_LIST, ROW_TEXT, ROW_NAMED)}; \
         *count = sizeof rows / sizeof rows[0]; \
         return rows; \
     }
@@ -54,11 +59,11 @@ KEY_SECTIONS(ROWS)
 #define WORDS(name_, type_, LIST_, ...) (const char *const[]){LIST_(WORD)},
 #define WORD_DOCS(name_, type_, LIST_, ...) (const char *const[]){LIST_(WORD_DOC)},
 #define WORD_TABLES(path_, cname_, TABLE, is_run_) \
-    static const char *const *const words_##cname_[] = {TABLE(NOTHING, NOTHING, NOTHING, WORDS, NOTHING, NOTHING)}; \
-    static const char *const *const docs_##cname_[] = {TABLE(NOTHING, NOTHING, NOTHING, WORD_DOCS, NOTHING, NOTHING)};
+    static const char *const *const words_##cname_[] = {TABLE(NOTHING, NOTHING, NOTHING, WORDS, NOTHING, NOTHING, NOTHING)}; \
+    static const char *const *const docs_##cname_[] = {TABLE(NOTHING, NOTHING, NOTHING, WORD_DOCS, NOTHING, NOTHING, NOTHING)};
 KEY_SECTIONS(WORD_TABLES)
 
-#define COUNT(path_, cname_, TABLE, is_run_) TABLE(PLUS_ONE, PLUS_ONE, PLUS_ONE, PLUS_ONE, PLUS_ONE, PLUS_ONE)
+#define COUNT(path_, cname_, TABLE, is_run_) TABLE(PLUS_ONE, PLUS_ONE, PLUS_ONE, PLUS_ONE, PLUS_ONE, PLUS_ONE, PLUS_ONE)
 enum { KEYS = KEY_SECTIONS(COUNT), PATH_MAX_LENGTH = 64 };
 
 static struct key keys[KEYS];
@@ -129,6 +134,96 @@ const char *key_nearest(const char *path)
 }
 
 void key_defaults(struct spec *s) { *s = defaults; }
+
+static bool same_list(const struct key_list *a, const struct key_list *b)
+{
+    return a->count == b->count && !memcmp(a->value, b->value, (size_t)a->count * sizeof a->value[0]);
+}
+
+bool key_is_default(const struct spec *s, const struct key *k)
+{
+    const void *p = (const char *)s + k->offset, *q = (const char *)&defaults + k->offset;
+    switch (k->type) {
+    case KEY_INT: return *(const int64_t *)p == *(const int64_t *)q;
+    case KEY_REAL: return !memcmp(p, q, sizeof(double));
+    case KEY_BOOL: return *(const bool *)p == *(const bool *)q;
+    case KEY_CHOICE: return *(const int *)p == *(const int *)q;
+    case KEY_LIST: return same_list(p, q);
+    case KEY_STRING: return !strcmp(p, q);
+    case KEY_NAMED: return ((const struct key_named *)p)->count == 0;
+    }
+    return false;
+}
+
+/* ---- names ---- */
+
+const struct key *key_find_named(const char *path, const char **name)
+{
+    const struct key *k;
+    for (int i = 0; (k = key_at(i)); i++) {
+        size_t n = strlen(k->path);
+        if (k->type == KEY_NAMED && !strncmp(k->path, path, n) && path[n] == '.') {
+            *name = path + n + 1;
+            return k;
+        }
+    }
+    return NULL;
+}
+
+bool key_name_is_good(const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *c = name; *c; c++)
+        if (!isascii(*c) || (!isalnum((unsigned char)*c) && *c != '_' && *c != '-'))
+            return false;
+    return n > 0 && n < KEY_NAMED_TEXT;
+}
+
+struct key *key_of_name(const struct key *named, const char *name, int slot)
+{
+    struct key *k = memory_new(1, sizeof *k);
+    char *path = memory_format("%s.%s", named->path, name);
+    *k = *named;
+    k->of = named;
+    k->type = KEY_REAL;
+    k->doc = "";                             /* the name says it */
+    k->section = named->path;
+    k->path = path;
+    k->name = path + strlen(named->path) + 1;
+    k->offset += offsetof(struct key_named, item) + (size_t)slot * sizeof ((struct key_named *)0)->item[0] +
+                 offsetof(__typeof__(((struct key_named *)0)->item[0]), value);
+    return k;
+}
+
+void key_free(const struct key *k)
+{
+    if (!k || !k->of)
+        return;
+    memory_free((void *)(uintptr_t)k->path);
+    memory_free((void *)(uintptr_t)k);
+}
+
+int key_named_find(const struct key_named *n, const char *name)
+{
+    for (int i = 0; i < n->count; i++)
+        if (!strcmp(n->item[i].name, name))
+            return i;
+    return -1;
+}
+
+bool key_named_add(struct key_named *n, const char *name)
+{
+    if (n->count == KEY_NAMED_MAX)
+        return false;
+    int at = n->count++;
+    for (; at > 0 && strcmp(name, n->item[at - 1].name) < 0; at--)
+        n->item[at] = n->item[at - 1];
+    memset(&n->item[at], 0, sizeof n->item[at]);
+    snprintf(n->item[at].name, KEY_NAMED_TEXT, "%s", name);
+    return true;
+}
+
+/* ---- numbers ---- */
 
 double key_get(const struct spec *s, const struct key *k)
 {

@@ -112,6 +112,7 @@ static void add_type(const struct key *k, bool range, struct text *out)
         return;
     case KEY_LIST: text_add(out, "whole number, or a list of them,"); break;
     case KEY_STRING: text_add(out, "text"); return;
+    case KEY_NAMED: text_add(out, "numbers by name, {name: number, ...}"); return;
     }
     if (range)
         add_range(k, out);
@@ -136,7 +137,7 @@ static void complain(const struct key *k, const struct tree *t, bool range, stru
     else
         add_type(k, range, &what);
     const char *hint = "";
-    if (t->kind == TREE_LIST && k->of_run)
+    if (t->kind == TREE_LIST && k->of_run && k->type != KEY_NAMED)
         hint = " (several values make an axis: write them under axes)";
     else if (t->kind == TREE_SCALAR && !t->plain && syntax_of(t->text) && k->type != KEY_CHOICE)
         hint = " in quotes, which make it a text";
@@ -266,6 +267,15 @@ static bool read_text(const struct key *k, const struct tree *t, char *out, stru
     return true;
 }
 
+/* The numbers themselves are read one by one, as keys of their own. */
+static bool read_named(const struct key *k, const struct tree *t, struct complaints *c)
+{
+    if (t->kind == TREE_MAP)
+        return true;
+    complain(k, t, false, c);
+    return false;
+}
+
 bool value_read(const struct key *k, const struct tree *t, struct spec *s, struct complaints *c)
 {
     void *p = (char *)s + k->offset;
@@ -276,6 +286,7 @@ bool value_read(const struct key *k, const struct tree *t, struct spec *s, struc
     case KEY_CHOICE: return read_choice(k, t, p, c);
     case KEY_LIST: return read_list(k, t, p, c);
     case KEY_STRING: return read_text(k, t, p, c);
+    case KEY_NAMED: return read_named(k, t, c);
     }
     assert(!"unknown type of key");
     return false;
@@ -338,6 +349,19 @@ static void print_list(const struct key *k, const struct key_list *list, struct 
     text_add(out, "]");
 }
 
+void value_print_named(const struct key_named *n, const bool *left_out, struct text *out)
+{
+    const char *comma = "";
+    text_add(out, "{");
+    for (int i = 0; i < n->count; i++)
+        if (!left_out || !left_out[i]) {
+            text_add(out, "%s%s: ", comma, n->item[i].name);
+            add_double(out, n->item[i].value);
+            comma = ", ";
+        }
+    text_add(out, "}");
+}
+
 void value_print(const struct key *k, const struct spec *s, struct text *out)
 {
     const void *p = (const char *)s + k->offset;
@@ -345,6 +369,7 @@ void value_print(const struct key *k, const struct spec *s, struct text *out)
     case KEY_INT: text_add(out, "%lld", (long long)*(const int64_t *)p); break;
     case KEY_LIST: print_list(k, p, out); break;
     case KEY_STRING: text_add_json(out, p); break;
+    case KEY_NAMED: value_print_named(p, NULL, out); break;
     default: value_print_number(k, key_get(s, k), out);
     }
 }

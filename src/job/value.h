@@ -6,7 +6,7 @@
 #include "job/tree.h"
 
 /* Reads the value of key k into *s. Returns false, with a complaint and *s untouched, when it is of the wrong
- * type, out of range or not one of the key's words. */
+ * type, out of range or not one of the key's words. Of a NAMED key only that it is a mapping is looked at. */
 bool value_read(const struct key *k, const struct tree *t, struct spec *s, struct complaints *c);
 /* The same for a scalar key, into a number (a choice is its index, a bool 0 or 1). Whole numbers beyond 2^53, which
  * a double cannot tell apart, are refused. */
@@ -18,6 +18,8 @@ bool value_is_whole(const struct tree *t, int64_t *out);
 
 /* The value as YAML that value_read reads back to the same bits. */
 void value_print(const struct key *k, const struct spec *s, struct text *out);
+/* {alpha_1: 0.3}; without those whose number is marked, where left_out[count] is given. */
+void value_print_named(const struct key_named *n, const bool *left_out, struct text *out);
 void value_print_number(const struct key *k, double value, struct text *out);
 /* What the key takes, for people: "whole number from 1 to 64", "one of adamw, sgd". */
 void value_expected(const struct key *k, struct text *out);
