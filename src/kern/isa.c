@@ -29,6 +29,7 @@
 #include "kern/optimizer.inc"
 #include "kern/dropout.inc"
 #include "kern/peak.inc"
+#include "kern/tape.inc"
 
 #define TABLE_(precision, isa) kern_##precision##_##isa
 #define TABLE(precision, isa) TABLE_(precision, isa)

@@ -45,13 +45,14 @@ static inline size_t kern_attention_chunks(size_t n) { return 8 * kern_chunks(n)
 size_t kern_attention_rows(size_t queries, const int32_t *position);
 
 /* The positions of one sequence whose rows are a token's plus a position's (struct members below). A table over such rows
- * has vocabulary + positions rows: token a is row a, position t is row vocabulary + t.
+ * has vocabulary + positions rows: token a is row a, position t is row vocabulary + t, or place[t] (V + t below).
  *
  * Attention weights of one head over it: P[length][kern_path_ld(length)], zero where the key is not seen and in the padding.
  * Vectors over positions have kern_path_ld(length) elements, zero from `length` on. */
 struct kern_path {
     size_t length, vocabulary;
     const int32_t *token;    /* [length] */
+    const int32_t *place;    /* [length]: row of each position; NULL: vocabulary + t */
     int blind;               /* 1: a position does not see itself; the first then sees nothing, a row of zeros */
 };
 static inline size_t kern_path_ld(size_t length) { return kern_chunks(length) * KERN_CHUNK; }
@@ -133,6 +134,31 @@ struct kern_loss {
  *             Rows of base, table, out, d_out, d_table: whole chunks of `width` columns, zero past the width.
  *             mix_backward adds to d_p (like p) and d_table; by_pair: keys from start[0], sorted by pair, and their rows.
  *             mix_weights_backward adds to d_scores, from d_p. */
+/* A straight-line program (model/tape.h) for KERN_TAPE_LANES points at once: number `slot` of point i is at
+ * [slot * KERN_TAPE_LANES + i]. */
+#define KERN_TAPE_LANES 32
+enum kern_tape_code {
+    KERN_TAPE_LINEAR,            /* constant + sum of the terms: coefficient x, or x y, or -x y */
+    KERN_TAPE_EXP,               /* of the one term's x <= 0 */
+    KERN_TAPE_LOG,               /* of x > 0, a normal number */
+    KERN_TAPE_RECIPROCAL,
+    KERN_TAPE_LARGEST            /* of the terms' x */
+};
+struct kern_tape_term {
+    double coefficient;          /* 1 or -1 of a product */
+    int32_t x, y;                /* slots; y < 0: no product */
+};
+struct kern_tape_op {
+    int32_t code, to;            /* to: a slot, none of the terms' */
+    int32_t first, terms;
+    double constant;
+};
+struct kern_tape {
+    size_t ops, slots;
+    const struct kern_tape_op *op;
+    const struct kern_tape_term *term;
+};
+
 #define KERN_STRUCTS(P, real) \
 struct kern_attention_##P { \
     size_t heads, queries, keys, width, head_rows; \
@@ -195,7 +221,8 @@ static inline size_t kern_attention_scratch(size_t keys, size_t width)
  * gather     out row i = x row index[i];  scatter_add: x row index[i] += in row i, in order of i
  * gather_sums   out row i = x row a[i] + x row b[i]
  * mix_...    rows that are mixtures of table rows, see above
- * cross_entropy, mse   adds losses and hits of the rows; logits become the gradient times `factor` when gradient is set
+ * cross_entropy, mse, squared   adds losses and hits of the rows; logits become the gradient times `factor` when gradient is
+ *            set. mse: mean of (logit - one-hot)^2 over the classes; squared: half their sum
  * adamw, sgd   one step on n parameters; g is left as it is. AdamW: p <- p decay; m <- b1 m + (1-b1) g;
  *            v <- b2 v + (1-b2) g^2; p <- p - step m / (sqrt(v root) + eps).
  *            SGD: u <- momentum u + g + wd p; p <- p - lr u
@@ -213,6 +240,7 @@ static inline size_t kern_attention_scratch(size_t keys, size_t width)
  * relation_gather   R[t][u] = G(t, u) of a table, for all t and u (R: [length][kern_path_ld(length)]); relation_scatter: the
  *            gradient of that, added to the table
  * pair_gather   out row i = x row first[i] + x row second[i]
+ * tape_run   the program's operations one after another, all lanes side by side: a lane's numbers do not depend on the others
  * dropout_bits   groups [first, first + groups) of a mask, 8 words each */
 #define KERN_FUNCTIONS(F, P, real) \
 F(void, pack, (size_t k, size_t n, const real *b, size_t ldb, real *packed)) \
@@ -248,6 +276,8 @@ F(void, mix_forward, (const struct kern_mix_##P *t)) \
 F(void, mix_backward, (const struct kern_mix_##P *t)) \
 F(void, cross_entropy, (size_t rows, size_t classes, real *logits, size_t ld, const int32_t *target, real factor, \
                         int gradient, struct kern_loss *loss)) \
+F(void, squared, (size_t rows, size_t classes, real *logits, size_t ld, const int32_t *target, real factor, \
+                  int gradient, struct kern_loss *loss)) \
 F(void, mse, (size_t rows, size_t classes, real *logits, size_t ld, const int32_t *target, real factor, \
               int gradient, struct kern_loss *loss)) \
 F(void, adamw, (size_t n, real *p, const real *g, real *m, real *v, const struct kern_adamw *c)) \
@@ -271,6 +301,7 @@ F(void, relation_gather, (const struct kern_path *t, const real *table, size_t l
 F(void, relation_scatter, (const struct kern_path *t, const real *in, real *table, size_t ld)) \
 F(void, pair_gather, (size_t rows, size_t width, const real *x, size_t ldx, const int32_t *first, const int32_t *second, \
                       real *out, size_t ldo)) \
+F(void, tape_run, (const struct kern_tape *t, real *slot)) \
 F(void, dropout_bits, (const struct kern_dropout *d, size_t first, size_t groups, uint16_t *bits))
 
 KERN_STRUCTS(f32, float)

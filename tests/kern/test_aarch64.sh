@@ -31,7 +31,8 @@ compile() { $cross "${flags[@]}" "${@:3}" -c "$1" -o "$work/$2.o"; }
 
 build() {
     local source isa precision neon
-    for source in src/base/{memory,status,stream,text,float_mode}.c src/job/{keys,kinds}.c src/kern/*.c src/model/*.c; do
+    for source in src/base/{memory,status,stream,text,float_mode}.c src/job/{keys,kinds,manifold,shape}.c src/task/*.c \
+        src/kern/*.c src/model/*.c; do
         [ "$source" = src/kern/isa.c ] || compile "$source" "$(basename "$source" .c)" || return 1
     done
     for isa in neon scalar; do
