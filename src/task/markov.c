@@ -9,28 +9,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-static struct task_shape shape(const struct spec *s)
+static void draw(const struct spec *s, struct stream *stream, struct task_sequence *q)
 {
-    int states = (int)s->task.states;
-    return (struct task_shape){.vocabulary = states, .classes = states, .length = (int)s->task.length - 1};
-}
-
-static size_t sequences(const struct spec *s, enum task_set set)
-{
-    return (size_t)(set == TASK_TRAIN ? s->task.sequences : s->task.test_sequences);
-}
-
-static void sequence(const struct spec *s, enum task_set set, size_t number, int32_t *token, int32_t *target)
-{
-    enum purpose purpose = set == TASK_TRAIN ? PURPOSE_DATA_TRAIN : PURPOSE_DATA_TEST;
-    struct stream stream = stream_open((uint64_t)s->task.seed, purpose, (uint32_t)number);
     int32_t states = (int32_t)s->task.states, length = (int32_t)s->task.length - 1;
-    int32_t state = (int32_t)stream_below(&stream, (uint32_t)states);
+    int32_t state = (int32_t)stream_below(stream, (uint32_t)states);
     for (int32_t t = 0; t < length; t++) {
-        token[t] = state;
-        if (stream_uniform(&stream) >= s->task.stay)
+        q->token[t] = state;
+        if (stream_uniform(stream) >= s->task.stay)
             state = (state + 1) % states;
-        target[t] = state;
+        q->target[t] = state;
     }
 }
 
@@ -81,4 +68,4 @@ static void truth(const struct spec *s, struct task_truth *t)
     memory_free(all);
 }
 
-const struct task_ops markov_ops = {shape, sequences, sequence, truth};
+const struct task_ops markov_ops = {draw, NULL, truth};

@@ -1,8 +1,9 @@
 /* task.c: what all tasks share: storage of the sequences, the order of an epoch, batches, positions of the loss.
  *
- * Memory: both sets are kept in the narrowest whole-number type that holds their tokens and targets, as long as that
- * takes at most STORED_BYTES_MAX; larger sets are made anew sequence by sequence, each from its own stream. The
- * order of the current epoch takes 4 bytes a training sequence. A task belongs to one thread.
+ * Memory: drawn sets are kept in the narrowest whole-number type that holds their tokens, targets and positions, as long as
+ * that takes at most STORED_BYTES_MAX; larger sets are made anew sequence by sequence, each from its own stream. What is
+ * enumerated is always kept, once for both sets. The order of the current epoch takes 4 bytes a training sequence. A task
+ * belongs to one thread.
  */
 #include "task/task.h"
 
@@ -12,6 +13,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define STORED_BYTES_MAX ((size_t)64 << 20)
@@ -29,35 +31,32 @@ struct task {
     uint64_t seed;
     struct task_shape shape;
     unsigned char *asked;    /* [length]: does the loss look here? */
+    int parts;               /* of a stored sequence: token, target, and position where the task has its own */
     int width;               /* bytes of a stored number */
-    void *stored[2];         /* per set [sequences][token | target][length], or NULL: made on the fly */
-    int32_t *scratch;        /* [2][length]: one sequence's tokens and targets */
+    size_t sequences[2];     /* of each set; those of an enumeration are in both */
+    void *stored[2];         /* per set [sequences][parts][length], or NULL: made on the fly */
+    double *weight;          /* [sequences] of an enumeration, else NULL */
+    struct task_sequence scratch;
     struct epoch_order *order;
 };
 
 static const struct task_ops *ops_of(const struct spec *s)
 {
     switch ((enum task_kind)s->task.kind) {
-    case TASK_MARKOV:
-        return &markov_ops;
+    case TASK_MARKOV: return &markov_ops;
+    case TASK_BLOCKLIST: return &blocklist_ops;
     }
     return NULL;
 }
 
-/* Sequences of a step. */
-static size_t batch_size(const struct spec *s)
-{
-    size_t all = ops_of(s)->sequences(s, TASK_TRAIN), wanted = (size_t)s->train.batch;
-    return wanted == 0 || wanted > all ? all : wanted;
-}
+struct task_shape task_shape_of(const struct spec *s) { return shape_of(s); }
 
-struct task_shape task_shape_of(const struct spec *s)
+static bool is_enumerated(const struct task *t)
 {
-    struct task_shape shape = ops_of(s)->shape(s);
-    shape.looked = s->train.positions.count ? s->train.positions.count : shape.length;
-    shape.batch = (int)batch_size(s);
-    return shape;
+    return t->spec.task.kind != TASK_MARKOV && t->spec.task.expectation != EXPECTATION_SAMPLED;
 }
+/* New sequences at every step. */
+static bool is_fresh(const struct task *t) { return !is_enumerated(t) && t->spec.task.sequences == 0; }
 
 /* ---- positions ---- */
 
@@ -78,8 +77,8 @@ static enum status ask_position(struct task *t, int64_t wanted)
 static enum status ask_positions(struct task *t, const struct key_list *wanted)
 {
     t->asked = memory_new((size_t)t->shape.length, 1);
-    if (wanted->count == 0)
-        memset(t->asked, 1, (size_t)t->shape.length);
+    const int all = wanted->count ? 0 : t->spec.task.kind == TASK_MARKOV ? t->shape.length : 1;       /* of a list, the last */
+    memset(t->asked + t->shape.length - all, 1, (size_t)all);
     for (int i = 0; i < wanted->count; i++) {
         enum status status = ask_position(t, wanted->value[i]);
         if (status != STATUS_OK)
@@ -122,37 +121,99 @@ static void widen(const void *from, size_t n, int width, int32_t *to)
 static int width_of(struct task_shape shape)
 {
     int most = shape.vocabulary > shape.classes ? shape.vocabulary : shape.classes;
+    if (shape.positions > most)
+        most = shape.positions;
     return most - 1 <= INT8_MAX ? 1 : most - 1 <= INT16_MAX ? 2 : 4;
 }
 
-static void make_sequence(const struct task *t, enum task_set set, size_t number, int32_t *token, int32_t *target)
+static size_t stored_bytes(const struct task *t) { return (size_t)t->parts * (size_t)t->shape.length * (size_t)t->width; }
+
+/* The parts of a sequence where they lie one behind the other from `number` on. */
+static struct task_sequence parts_at(const struct task *t, int32_t *number)
 {
-    t->ops->sequence(&t->spec, set, number, token, target);
+    size_t n = (size_t)t->shape.length;
+    return (struct task_sequence){number, number + n, t->shape.positions ? number + 2 * n : NULL, 1.0};
+}
+
+static void ask(const struct task *t, int32_t *target)
+{
     for (int p = 0; p < t->shape.length; p++)
         if (!t->asked[p])
             target[p] = -1;
 }
 
+static void make_sequence(const struct task *t, enum task_set set, size_t number, struct task_sequence *q)
+{
+    enum purpose purpose = set == TASK_TRAIN ? PURPOSE_DATA_TRAIN : PURPOSE_DATA_TEST;
+    struct stream stream = stream_open((uint64_t)t->spec.task.seed, purpose, (uint32_t)number);
+    t->ops->draw(&t->spec, &stream, q);
+    ask(t, q->target);
+}
+
+static void store(struct task *t, enum task_set set, size_t number)
+{
+    narrow(t->scratch.token, (size_t)t->parts * (size_t)t->shape.length, t->width,
+           (char *)t->stored[set] + number * stored_bytes(t));
+}
+
 static void store_set(struct task *t, enum task_set set)
 {
-    size_t n = task_sequences(t, set), numbers = 2 * (size_t)t->shape.length, bytes = numbers * (size_t)t->width;
-    char *at = t->stored[set] = memory_new(n, bytes);
+    size_t n = task_sequences(t, set);
+    t->stored[set] = memory_new(n, stored_bytes(t));
     for (size_t i = 0; i < n; i++) {
-        make_sequence(t, set, i, t->scratch, t->scratch + t->shape.length);
-        narrow(t->scratch, numbers, t->width, at + i * bytes);
+        make_sequence(t, set, i, &t->scratch);
+        store(t, set, i);
     }
 }
 
-static void put_sequence(const struct task *t, enum task_set set, size_t number, int32_t *token, int32_t *target)
+static void keep_enumerated(void *context, const struct task_sequence *q)
 {
+    struct task *t = context;
+    size_t n = (size_t)t->shape.length, number = t->sequences[TASK_TRAIN]++;
+    assert((double)number < shape_sequences(&t->spec, false));
+    memcpy(t->scratch.token, q->token, n * sizeof *q->token);
+    memcpy(t->scratch.target, q->target, n * sizeof *q->target);
+    memcpy(t->scratch.position, q->position, n * sizeof *q->position);
+    ask(t, t->scratch.target);
+    store(t, TASK_TRAIN, number);
+    t->weight[number] = q->weight;
+}
+
+static void store_enumeration(struct task *t)
+{
+    size_t n = (size_t)shape_sequences(&t->spec, false);
+    t->stored[TASK_TRAIN] = memory_new(n, stored_bytes(t));
+    t->weight = memory_new(n, sizeof *t->weight);
+    t->sequences[TASK_TRAIN] = 0;
+    t->ops->enumerate(&t->spec, keep_enumerated, t);
+    assert(t->sequences[TASK_TRAIN] == n);
+    t->stored[TASK_TEST] = t->stored[TASK_TRAIN];
+    t->sequences[TASK_TEST] = n;
+}
+
+/* Sequence i of a batch. */
+static struct task_sequence row_of(const struct batch *b, size_t i)
+{
+    size_t at = i * (size_t)b->length;
+    return (struct task_sequence){b->token + at, b->target + at, b->position ? b->position + at : NULL, 1.0};
+}
+
+static void put_sequence(const struct task *t, enum task_set set, size_t number, struct batch *b, size_t i)
+{
+    struct task_sequence q = row_of(b, i);
+    assert(!t->shape.positions || b->position);
+    if (b->weight)
+        b->weight[i] = t->weight ? t->weight[number] : 1.0;
     if (!t->stored[set]) {
-        make_sequence(t, set, number, token, target);
+        make_sequence(t, set, number, &q);
         return;
     }
-    size_t length = (size_t)t->shape.length, half = length * (size_t)t->width;
-    const char *at = (const char *)t->stored[set] + number * 2 * half;
-    widen(at, length, t->width, token);
-    widen(at + half, length, t->width, target);
+    size_t length = (size_t)t->shape.length, part = length * (size_t)t->width;
+    const char *at = (const char *)t->stored[set] + number * stored_bytes(t);
+    widen(at, length, t->width, q.token);
+    widen(at + part, length, t->width, q.target);
+    if (q.position && t->parts == 3)
+        widen(at + 2 * part, length, t->width, q.position);
 }
 
 /* ---- opening ---- */
@@ -165,34 +226,60 @@ static enum status check_counts(const struct task *t)
     if (steps > (double)UINT32_MAX)
         return status_fail(STATUS_JOB, "%s: %.0f steps are more than the %lu that random streams can number: train "
                            "fewer%s", t->spec.train.steps ? "train.steps" : "train.epochs", steps,
-                           (unsigned long)UINT32_MAX, t->spec.train.steps ? "" : ", or in larger batches");
+                           (unsigned long)UINT32_MAX, t->spec.train.steps || is_fresh(t) ? "" : ", or in larger batches");
     return STATUS_OK;
+}
+
+static void open_sets(struct task *t)
+{
+    if (is_enumerated(t)) {
+        store_enumeration(t);
+        return;
+    }
+    if (!is_fresh(t)) {
+        t->order = memory_new(1, sizeof *t->order);
+        t->order->sequence = memory_new(t->sequences[TASK_TRAIN], sizeof *t->order->sequence);
+    }
+    if (t->sequences[TASK_TRAIN] + t->sequences[TASK_TEST] <= STORED_BYTES_MAX / stored_bytes(t)) {
+        store_set(t, TASK_TRAIN);
+        store_set(t, TASK_TEST);
+    }
+}
+
+/* For callers that no job file has checked. */
+static enum status check_possible(const struct spec *s)
+{
+    struct text why = {0};
+    enum status status = STATUS_OK;
+    if (s->task.kind != TASK_MARKOV && !shape_possible(s, &why))
+        status = status_fail(STATUS_JOB, "%s", text_string(&why));
+    text_free(&why);
+    return status;
 }
 
 enum status task_open(const struct spec *s, uint64_t seed, struct task **task)
 {
+    enum status status = check_possible(s);
+    if (status != STATUS_OK)
+        return status;
     struct task *t = memory_new(1, sizeof *t);
     t->ops = ops_of(s);
     t->spec = *s;
     t->seed = seed;
     t->shape = task_shape_of(s);
     t->width = width_of(t->shape);
-    enum status status = ask_positions(t, &s->train.positions);
+    t->parts = t->shape.positions ? 3 : 2;
+    t->sequences[TASK_TRAIN] = (size_t)shape_sequences(s, false);
+    t->sequences[TASK_TEST] = (size_t)shape_sequences(s, true);
+    status = ask_positions(t, &s->train.positions);
     if (status == STATUS_OK)
         status = check_counts(t);
     if (status != STATUS_OK) {
         task_free(t);
         return status;
     }
-    size_t numbers = 2 * (size_t)t->shape.length;
-    t->scratch = memory_new(numbers, sizeof *t->scratch);
-    t->order = memory_new(1, sizeof *t->order);
-    t->order->sequence = memory_new(task_sequences(t, TASK_TRAIN), sizeof *t->order->sequence);
-    size_t all = task_sequences(t, TASK_TRAIN) + task_sequences(t, TASK_TEST);
-    if (all <= STORED_BYTES_MAX / (numbers * (size_t)t->width)) {
-        store_set(t, TASK_TRAIN);
-        store_set(t, TASK_TEST);
-    }
+    t->scratch = parts_at(t, memory_new((size_t)t->parts * (size_t)t->shape.length, sizeof(int32_t)));
+    open_sets(t);
     *task = t;
     return STATUS_OK;
 }
@@ -204,9 +291,11 @@ void task_free(struct task *t)
     if (t->order)
         memory_free(t->order->sequence);
     memory_free(t->order);
+    if (t->stored[TASK_TEST] != t->stored[TASK_TRAIN])
+        memory_free(t->stored[TASK_TEST]);
     memory_free(t->stored[TASK_TRAIN]);
-    memory_free(t->stored[TASK_TEST]);
-    memory_free(t->scratch);
+    memory_free(t->weight);
+    memory_free(t->scratch.token);
     memory_free(t->asked);
     memory_free(t);
 }
@@ -215,14 +304,14 @@ void task_free(struct task *t)
 
 struct task_shape task_shape(const struct task *t) { return t->shape; }
 
-size_t task_sequences(const struct task *t, enum task_set set) { return t->ops->sequences(&t->spec, set); }
+size_t task_sequences(const struct task *t, enum task_set set) { return t->sequences[set]; }
 
-size_t task_batch_size(const struct task *t) { return batch_size(&t->spec); }
+size_t task_batch_size(const struct task *t) { return (size_t)t->shape.batch; }
 
 size_t task_epoch_steps(const struct task *t)
 {
     size_t batch = task_batch_size(t);
-    return (task_sequences(t, TASK_TRAIN) + batch - 1) / batch;
+    return is_fresh(t) ? 1 : (task_sequences(t, TASK_TRAIN) + batch - 1) / batch;
 }
 
 size_t task_steps(const struct task *t)
@@ -244,30 +333,58 @@ static const uint32_t *order_of_epoch(const struct task *t, size_t epoch)
     return o->sequence;
 }
 
+/* Sequence i of step t is a stream of its own within the step's. */
+static void draw_step(const struct task *t, size_t step, struct batch *b)
+{
+    assert(!t->shape.positions || b->position);
+    for (size_t i = 0; i < (size_t)b->sequences; i++) {
+        struct stream stream = stream_open((uint64_t)t->spec.task.seed, PURPOSE_DATA_STEP, (uint32_t)step);
+        struct task_sequence q = row_of(b, i);
+        stream.block = (uint64_t)i << 32;
+        t->ops->draw(&t->spec, &stream, &q);
+        ask(t, q.target);
+        if (b->weight)
+            b->weight[i] = 1.0;
+    }
+}
+
 void task_train_batch(const struct task *t, size_t step, struct batch *b)
 {
-    size_t all = task_sequences(t, TASK_TRAIN), size = task_batch_size(t), length = (size_t)t->shape.length;
-    const uint32_t *order = order_of_epoch(t, step / task_epoch_steps(t));
-    size_t first = step % task_epoch_steps(t) * size, count = all - first < size ? all - first : size;
+    size_t all = task_sequences(t, TASK_TRAIN), size = task_batch_size(t);
     assert(b->length == t->shape.length);
+    if (is_fresh(t)) {
+        b->sequences = (int)size;
+        draw_step(t, step, b);
+        return;
+    }
+    size_t first = step % task_epoch_steps(t) * size, count = all - first < size ? all - first : size;
+    const uint32_t *order = is_enumerated(t) ? NULL : order_of_epoch(t, step / task_epoch_steps(t));
     b->sequences = (int)count;
     for (size_t i = 0; i < count; i++)
-        put_sequence(t, TASK_TRAIN, order[first + i], b->token + i * length, b->target + i * length);
+        put_sequence(t, TASK_TRAIN, order ? order[first + i] : first + i, b, i);
 }
 
 void task_set_batch(const struct task *t, enum task_set set, size_t first, size_t count, struct batch *b)
 {
-    size_t length = (size_t)t->shape.length;
     assert(b->length == t->shape.length && first + count <= task_sequences(t, set));
     b->sequences = (int)count;
     for (size_t i = 0; i < count; i++)
-        put_sequence(t, set, first + i, b->token + i * length, b->target + i * length);
+        put_sequence(t, set, first + i, b, i);
+}
+
+enum status task_truth_of(const struct spec *s, struct task_truth *truth)
+{
+    enum status status = check_possible(s);
+    *truth = (struct task_truth){.accuracy_best = NAN, .accuracy_chance = NAN, .operator_r2 = NAN};
+    if (status == STATUS_OK)
+        ops_of(s)->truth(s, truth);
+    return status;
 }
 
 struct task_truth task_truth(const struct task *t)
 {
-    struct task_truth truth = {.accuracy_best = NAN, .accuracy_chance = NAN, .operator_r2 = NAN};
-    t->ops->truth(&t->spec, &truth);
+    struct task_truth truth;
+    task_truth_of(&t->spec, &truth);
     return truth;
 }
 
@@ -280,9 +397,21 @@ struct batch batch_new(int sequences, int length)
     return b;
 }
 
+struct batch batch_new_of(int sequences, struct task_shape shape)
+{
+    struct batch b = batch_new(sequences, shape.length);
+    if (shape.positions) {
+        b.position = memory_new((size_t)sequences * (size_t)shape.length, sizeof *b.position);
+        b.weight = memory_new((size_t)sequences, sizeof *b.weight);
+    }
+    return b;
+}
+
 void batch_free(struct batch *b)
 {
     memory_free(b->token);
     memory_free(b->target);
+    memory_free(b->position);
+    memory_free(b->weight);
     *b = (struct batch){0};
 }

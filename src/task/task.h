@@ -9,30 +9,25 @@
 
 #include "base/status.h"
 #include "job/keys.h"
+#include "job/shape.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct task;
 
-/* Sizes that the model must know. */
-struct task_shape {
-    int vocabulary;          /* tokens 0..vocabulary-1 */
-    int classes;             /* outputs; targets 0..classes-1 */
-    int length;              /* input positions of a sequence */
-    int looked;              /* positions of them at which the loss looks; 0: all */
-    int batch;               /* sequences of a training step; 0: not known */
-};
-
 /* Sequences side by side; arrays belong to whoever made the batch. */
 struct batch {
     int sequences, length;
     int32_t *token;          /* [sequences][length] */
     int32_t *target;         /* [sequences][length]; -1 where the loss does not look */
+    int32_t *position;       /* [sequences][length] of the task's positions, or NULL: 0, 1, 2, ... */
+    double *weight;          /* [sequences] of a sequence's rows in the mean of the loss, or NULL: all 1 */
 };
 
 enum task_set { TASK_TRAIN, TASK_TEST };
 
+/* shape_of. */
 struct task_shape task_shape_of(const struct spec *s);
 
 /* Makes the data of the task. `seed` is the run's.   out: *task, freed with task_free
@@ -64,9 +59,13 @@ struct task_truth {
     double eigenvalue[64][2];         /* real and imaginary part, by descending modulus, then descending imaginary part */
 };
 struct task_truth task_truth(const struct task *t);
+/* The same without the task's data.   fails: as task_open */
+enum status task_truth_of(const struct spec *s, struct task_truth *truth);
 
-/* A batch with room for `sequences` of `length`; freed with batch_free. */
+/* A batch with room for `sequences` of `length`; with `position` and `weight` where the shape has positions. Freed with
+ * batch_free. */
 struct batch batch_new(int sequences, int length);
+struct batch batch_new_of(int sequences, struct task_shape shape);
 void batch_free(struct batch *b);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/stream.h"
 #include "check.h"
 #include "task/task.h"
+#include "binomial.h"
 
 #include <complex.h>
 
@@ -35,31 +36,6 @@ static struct batch all_of(const struct task *t, enum task_set set)
     struct batch b = batch_new((int)n, task_shape(t).length);
     task_set_batch(t, set, 0, n, &b);
     return b;
-}
-
-/* log of P(X <= k) or, with upper, P(X >= k) for X ~ Binomial(n, p), summed term by term. */
-static double log_tail(long n, long k, double p, int upper)
-{
-    double sum = 0.0, first = 0.0;
-    for (long i = k; upper ? i <= n : i >= 0; i += upper ? 1 : -1) {
-        double term = lgamma((double)n + 1) - lgamma((double)i + 1) - lgamma((double)(n - i) + 1) +
-                      (double)i * log(p) + (double)(n - i) * log1p(-p);
-        if (i == k)
-            first = term;
-        double share = exp(term - first);
-        sum += share;
-        if (share < 1e-17)
-            break;
-    }
-    return first + log(sum);
-}
-
-/* A count that a right program shows with a probability above 1e-9 on either side. */
-static void check_binomial(const char *what, long n, long k, double p)
-{
-    double bound = log(1e-9);
-    if (log_tail(n, k, p, 0) < bound || log_tail(n, k, p, 1) < bound)
-        CHECK_FAIL("%s: %ld of %ld, expected a share of %.6f", what, k, n, p);
 }
 
 TEST(markov_shape_and_input_target_shift)
@@ -361,7 +337,36 @@ TEST(contradicting_keys_are_refused_with_advice)
     s.train.steps = 0;
     s.train.epochs = 100000000;
     s.train.batch = 1;
-    check_refused(&s, "train.epochs");
+    check_refused(&s, "train.epochs: 50000000000 steps are more than the 4294967295 that random streams can number: "
+                      "train fewer, or in larger batches");
+}
+
+/* New sequences at every step: a pure function of task.seed and the step, whatever the run's seed, an epoch a step. */
+TEST(no_stored_sequences_means_new_ones_at_every_step)
+{
+    struct spec s = markov_spec();
+    s.task.states = 4096;
+    s.task.sequences = 0;
+    s.train.batch = 8;
+    struct task *t = open_task(&s, 1), *same = open_task(&s, 2);
+    CHECK_INT(task_epoch_steps(t), 1);
+    CHECK_INT(task_steps(t), 3);
+    CHECK_INT(task_sequences(t, TASK_TRAIN), 300);
+    struct batch a = batch_new(8, 31), b = batch_new(8, 31);
+    task_train_batch(t, 5, &a);
+    task_train_batch(same, 4, &b);
+    CHECK(memcmp(a.token, b.token, 8 * 31 * sizeof(int32_t)));
+    task_train_batch(same, 5, &b);
+    CHECK_INT(b.sequences, 8);
+    CHECK_BYTES(a.token, b.token, 8 * 31 * sizeof(int32_t));
+    CHECK_BYTES(a.target, b.target, 8 * 31 * sizeof(int32_t));
+    for (int i = 1; i < 8; i++)
+        CHECK(memcmp(a.token, a.token + 31 * i, 31 * sizeof(int32_t)));
+    batch_free(&a);
+    batch_free(&b);
+    task_free(t);
+    task_free(same);
+    CHECK_INT(memory_balance(), 0);
 }
 
 /* The transition matrix T[i][j] of the chain. */
