@@ -9,7 +9,7 @@
 static enum status check_shape(const struct spec *s, struct task_shape shape)
 {
     const double width = kinds_width(s, shape.vocabulary, s->model.layers);
-    if (shape.length > s->model.max_length)
+    if (!shape.positions && shape.length > s->model.max_length)
         return status_fail(STATUS_JOB, "the task has %d input positions, but model.max_length is %lld: set it to %d or "
                            "more", shape.length, (long long)s->model.max_length, shape.length);
     if (s->model.layers > ATTENTION_ONLY_LAYERS_MAX || width > PLAN_WIDTH_MAX)
@@ -26,14 +26,16 @@ static struct attention_only *sizes_new(const struct spec *s, struct task_shape 
     d->heads = (int)s->model.heads;
     d->vocabulary = shape.vocabulary;
     d->classes = shape.classes;
-    d->max_length = (int)s->model.max_length;
+    d->positions = shape.positions ? shape.positions : (int)s->model.max_length;
+    d->period = shape.period ? shape.period : d->positions;
+    d->common = shape.common;
     d->looked = shape.looked ? shape.looked : shape.length;
     d->centred = s->model.embedding == EMBEDDING_CENTRED;
     d->blind = !s->model.self_attention;
     d->loss = (enum loss)s->train.loss;
     d->tile_bytes = (size_t)s->train.cache_kib << 10;
     d->paths[0] = 1;
-    d->width[0] = (size_t)d->vocabulary + (size_t)d->max_length;
+    d->width[0] = (size_t)d->vocabulary + (size_t)d->positions;
     for (int l = 0; l < d->layers; l++) {
         d->paths[l + 1] = d->paths[l] * (1 + (size_t)d->heads);
         d->width[l + 1] = d->width[0] * d->paths[l + 1];
@@ -70,6 +72,22 @@ static enum status build(struct model *m, const struct spec *s, struct task_shap
     m->planned.passes = chosen->passes;
     m->complete.passes = f64 ? &attention_only_f64 : &attention_only_f32;
     return STATUS_OK;
+}
+
+size_t attention_only_group(const struct attention_only *d, size_t c, size_t *count)
+{
+    const size_t tokens = (size_t)d->vocabulary, common = (size_t)d->common, period = (size_t)d->period;
+    if (c < common) {
+        *count = common;
+        return 0;
+    }
+    if (c < tokens) {
+        *count = tokens - common;
+        return common;
+    }
+    const size_t at = (c - tokens) / period * period, rest = (size_t)d->positions - at;
+    *count = rest < period ? rest : period;
+    return tokens + at;
 }
 
 const struct model_ops attention_only_ops = {build};

@@ -1,8 +1,10 @@
-/* init.c: initial weights, tensor by tensor, each from a stream of its own. */
+/* init.c: initial weights, tensor by tensor, each from a stream of its own; or a point of the invariant manifold, and such
+ * numbers added to it. */
 #include "model/model.h"
 
 #include "base/memory.h"
 #include "base/stream.h"
+#include "model/manifold_basis.h"
 #include "model/model_private.h"
 
 #include <math.h>
@@ -61,6 +63,8 @@ static struct draw draw_of(const struct spec *s, const struct tensor *t, int d_m
         return draw_pytorch(t, d_model, fan_in);
     if (name_ends(t, ".bias"))
         return (struct draw){DRAW_CONSTANT, 0.0};
+    if (s->init.scheme == INIT_COORDINATES)
+        return (struct draw){DRAW_NORMAL, s->init.noise};
     return (struct draw){DRAW_NORMAL, s->init.scheme == INIT_NORMAL ? s->init.std : s->init.std / sqrt(d_model)};
 }
 
@@ -74,10 +78,51 @@ static double draw_next(struct draw d, struct stream *stream)
     return d.scale;
 }
 
+/* ---- points of the invariant manifold ---- */
+
+static double coordinate_at(const struct spec *s, const char *name)
+{
+    int i = key_named_find(&s->init.coordinates, name);
+    return i < 0 ? s->init.others : s->init.coordinates.item[i].value;
+}
+
+/* Weights of the point that init.coordinates and init.others name, before noise and factors.   out: flat, zero before
+ * fails: as manifold_new and manifold_basis_open */
+static enum status point_of(const struct model *m, const struct spec *s, double *flat)
+{
+    struct manifold *manifold;
+    struct manifold_basis *basis = NULL;
+    enum status status = manifold_new(s, &manifold);
+    if (status != STATUS_OK)
+        return status;
+    const int n = manifold->coordinates;
+    double *own = memory_new((size_t)n, sizeof *own), *coordinate = s->model.kind == MODEL_MANIFOLD ? flat : own;
+    for (int i = 0; i < n; i++)
+        coordinate[i] = coordinate_at(s, manifold->coordinate[i].name);
+    if (s->model.kind == MODEL_ATTENTION_ONLY)
+        status = manifold_basis_open(s, shape_of(s), manifold, m->tensor, m->tensors, &basis);
+    if (basis)
+        manifold_basis_add(basis, own, flat);
+    manifold_basis_free(basis);
+    manifold_free(manifold);
+    memory_free(own);
+    return status;
+}
+
+/* Where the point cannot be, the weights are not finite, and the run ends as diverged; the job's rules see to it before. */
+static void start_at_point(const struct model *m, const struct spec *s, double *flat)
+{
+    if (s->init.scheme != INIT_COORDINATES || point_of(m, s, flat) == STATUS_OK)
+        return;
+    for (size_t i = 0; i < m->length; i++)
+        flat[i] = NAN;
+}
+
 void model_initialise(struct model *m, const struct spec *s, uint64_t seed)
 {
     double *flat = memory_new(m->length, sizeof *flat);
     int fan_in = m->width;
+    start_at_point(m, s, flat);
     const int own_width = s->model.kind == MODEL_ATTENTION_ONLY;       /* the stream grows: each matrix has its own d */
     for (int i = 0; i < m->tensors; i++) {
         const struct tensor *t = &m->tensor[i];
@@ -90,7 +135,7 @@ void model_initialise(struct model *m, const struct spec *s, uint64_t seed)
         struct stream stream = stream_open(seed, PURPOSE_INIT, (uint32_t)i);
         double factor = init_factor(s, t->group);
         for (size_t k = 0; k < (size_t)t->rows * (size_t)t->cols; k++)
-            flat[t->offset + k] = factor * draw_next(d, &stream);
+            flat[t->offset + k] = factor * (flat[t->offset + k] + draw_next(d, &stream));
     }
     model_weights_set(m, flat);
     memory_free(flat);

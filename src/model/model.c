@@ -32,6 +32,7 @@ static const struct model_ops *ops_of(const struct spec *s)
     switch ((enum model_kind)s->model.kind) {
     case MODEL_DECODER: return &decoder_ops;
     case MODEL_ATTENTION_ONLY: return &attention_only_ops;
+    case MODEL_MANIFOLD: return NULL;
     }
     return NULL;
 }
@@ -67,6 +68,11 @@ static const struct engine *complete(struct model *m)
 enum status model_open(const struct spec *s, struct task_shape shape, struct model **model)
 {
     struct model *m = memory_new(1, sizeof *m);
+    if (!ops_of(s)) {
+        memory_free(m);
+        return status_fail(STATUS_JOB, "a manifold model has no passes of its own in this version: its runs are trained side by side, by "
+                           "one straight-line program");
+    }
     enum status status = ops_of(s)->build(m, s, shape);
     if (status != STATUS_OK) {
         model_free(m);

@@ -53,7 +53,8 @@ int model_layers(const struct model *m);
 /* The order of computation that was chosen, and the others, counted for a step of the shape's batch (planner.h). */
 const struct planner *model_plan(const struct model *m);
 
-/* Initial weights by the init keys, from streams (seed, PURPOSE_INIT, number of the tensor). */
+/* Initial weights by the init keys, from streams (seed, PURPOSE_INIT, number of the tensor). Scheme coordinates: the point of the
+ * invariant manifold (job/manifold.h) and noise; NaN where the model has no such point, which the job's rules exclude. */
 void model_initialise(struct model *m, const struct spec *s, uint64_t seed);
 
 /* The flat arrays themselves, for checkpoints, and copies in double. */
@@ -64,8 +65,9 @@ void model_weights_set(struct model *m, const double *flat);
 void model_gradient_get(const struct model *m, double *flat);
 
 struct model_result {
-    double loss;             /* mean over the rows */
+    double loss;             /* mean over the rows, each with the weight of its sequence */
     size_t rows, correct;    /* rows whose largest logit is the target's (ties: lowest class) */
+    double weight, correct_weight;       /* sums over those; without weights their numbers */
 };
 
 /* Loss of the batch with dropout of (seed, step), and the gradient of the mean loss into model_gradient.

@@ -6,42 +6,58 @@
 #include "model/cases.h"
 #include "model/twin.h"
 
+/* What a block list has of its own; all 0: nothing. */
+struct ao_own {
+    int positions, period, common;       /* of the shape; each token has a random position */
+    int weighted;                        /* sequences have weights: 0, 1, 1 and others */
+};
+#define OWN_NONE {0, 0, 0, 0}
+
 struct ao_case {
     const char *name;
     int layers, heads, blind, loss, vocabulary, classes, length, max_length, sequences;
     int positions[3];            /* as in cases.h */
     double scale;                /* standard deviation of all weights */
     int centred;
+    struct ao_own own;
 };
 
 #define AO_CASES \
-    {"one_layer",        1, 1, 0, LOSS_CROSS_ENTROPY, 5, 5, 7, 7, 3, ALL, 1.0, 0}, \
-    {"one_layer_last",   1, 2, 0, LOSS_CROSS_ENTROPY, 5, 4, 7, 9, 3, {6, -1}, 1.0, 0}, \
-    {"one_layer_blind",  1, 2, 1, LOSS_MSE, 5, 5, 7, 7, 3, ALL, 1.0, 0}, \
-    {"two_layers",       2, 1, 0, LOSS_CROSS_ENTROPY, 5, 5, 7, 7, 3, ALL, 0.5, 0}, \
-    {"two_last",         2, 1, 0, LOSS_CROSS_ENTROPY, 5, 5, 7, 8, 4, {6, -1}, 0.5, 0}, \
-    {"two_heads_last",   2, 2, 0, LOSS_MSE, 4, 6, 6, 6, 3, {5, -1}, 0.5, 0}, \
-    {"two_blind",        2, 1, 1, LOSS_CROSS_ENTROPY, 5, 5, 7, 7, 3, ALL, 0.5, 0}, \
-    {"two_blind_last",   2, 2, 1, LOSS_MSE, 5, 5, 6, 6, 3, {5, -1}, 0.5, 0}, \
-    {"two_first",        2, 1, 1, LOSS_CROSS_ENTROPY, 5, 5, 6, 6, 3, {0, -1}, 0.5, 0}, \
-    {"two_some",         2, 2, 0, LOSS_CROSS_ENTROPY, 5, 5, 6, 6, 3, {1, 4, -1}, 0.5, 0}, \
-    {"three_layers",     3, 1, 0, LOSS_CROSS_ENTROPY, 4, 4, 5, 5, 3, ALL, 0.3, 0}, \
-    {"three_last",       3, 1, 1, LOSS_MSE, 4, 4, 6, 6, 3, {5, -1}, 0.3, 0}, \
-    {"three_two_heads",  3, 2, 0, LOSS_CROSS_ENTROPY, 3, 3, 4, 4, 2, {1, 3, -1}, 0.3, 0}, \
-    {"three_heads_blind", 3, 2, 1, LOSS_CROSS_ENTROPY, 3, 3, 4, 4, 2, {3, -1}, 0.3, 0}, \
-    {"four_layers",      4, 1, 1, LOSS_CROSS_ENTROPY, 3, 3, 4, 4, 2, {3, -1}, 0.2, 0}, \
-    {"four_two_heads",   4, 2, 0, LOSS_CROSS_ENTROPY, 2, 2, 3, 3, 2, {0, 2, -1}, 0.1, 0}, \
-    {"five_layers",      5, 1, 0, LOSS_CROSS_ENTROPY, 3, 3, 4, 4, 2, {2, 3, -1}, 0.1, 0}, \
-    {"long",             2, 1, 0, LOSS_CROSS_ENTROPY, 3, 3, 19, 20, 2, {3, 18, -1}, 0.5, 0}, \
-    {"long_three",       3, 1, 0, LOSS_CROSS_ENTROPY, 2, 2, 18, 18, 1, {17, -1}, 0.2, 0}, \
-    {"long_blind",       2, 1, 1, LOSS_CROSS_ENTROPY, 3, 3, 33, 33, 1, {16, 32, -1}, 0.5, 0}, \
-    {"one_token",        2, 2, 0, LOSS_CROSS_ENTROPY, 5, 5, 1, 1, 4, ALL, 1.0, 0}, \
-    {"one_token_blind",  3, 1, 1, LOSS_CROSS_ENTROPY, 3, 3, 1, 2, 4, ALL, 1.0, 0}, \
-    {"centred",          1, 2, 0, LOSS_CROSS_ENTROPY, 5, 5, 6, 7, 3, ALL, 1.0, 1}, \
-    {"two_centred",      2, 2, 1, LOSS_CROSS_ENTROPY, 5, 5, 6, 6, 3, {5, -1}, 0.5, 1}, \
-    {"three_centred",    3, 1, 0, LOSS_MSE, 4, 4, 5, 6, 3, ALL, 0.3, 1}, \
-    {"large_weights",    2, 1, 0, LOSS_CROSS_ENTROPY, 5, 5, 7, 7, 3, {3, 6, -1}, 5.0, 0}, \
-    {"large_three",      3, 1, 0, LOSS_CROSS_ENTROPY, 4, 4, 6, 6, 3, {5, -1}, 3.0, 0}
+    {"one_layer",        1, 1, 0, LOSS_CROSS_ENTROPY, 5, 5, 7, 7, 3, ALL, 1.0, 0, OWN_NONE}, \
+    {"one_layer_last",   1, 2, 0, LOSS_CROSS_ENTROPY, 5, 4, 7, 9, 3, {6, -1}, 1.0, 0, OWN_NONE}, \
+    {"one_layer_blind",  1, 2, 1, LOSS_MSE, 5, 5, 7, 7, 3, ALL, 1.0, 0, OWN_NONE}, \
+    {"two_layers",       2, 1, 0, LOSS_CROSS_ENTROPY, 5, 5, 7, 7, 3, ALL, 0.5, 0, OWN_NONE}, \
+    {"two_last",         2, 1, 0, LOSS_CROSS_ENTROPY, 5, 5, 7, 8, 4, {6, -1}, 0.5, 0, OWN_NONE}, \
+    {"two_heads_last",   2, 2, 0, LOSS_MSE, 4, 6, 6, 6, 3, {5, -1}, 0.5, 0, OWN_NONE}, \
+    {"two_blind",        2, 1, 1, LOSS_CROSS_ENTROPY, 5, 5, 7, 7, 3, ALL, 0.5, 0, OWN_NONE}, \
+    {"two_blind_last",   2, 2, 1, LOSS_MSE, 5, 5, 6, 6, 3, {5, -1}, 0.5, 0, OWN_NONE}, \
+    {"two_first",        2, 1, 1, LOSS_CROSS_ENTROPY, 5, 5, 6, 6, 3, {0, -1}, 0.5, 0, OWN_NONE}, \
+    {"two_some",         2, 2, 0, LOSS_CROSS_ENTROPY, 5, 5, 6, 6, 3, {1, 4, -1}, 0.5, 0, OWN_NONE}, \
+    {"three_layers",     3, 1, 0, LOSS_CROSS_ENTROPY, 4, 4, 5, 5, 3, ALL, 0.3, 0, OWN_NONE}, \
+    {"three_last",       3, 1, 1, LOSS_MSE, 4, 4, 6, 6, 3, {5, -1}, 0.3, 0, OWN_NONE}, \
+    {"three_two_heads",  3, 2, 0, LOSS_CROSS_ENTROPY, 3, 3, 4, 4, 2, {1, 3, -1}, 0.3, 0, OWN_NONE}, \
+    {"three_heads_blind", 3, 2, 1, LOSS_CROSS_ENTROPY, 3, 3, 4, 4, 2, {3, -1}, 0.3, 0, OWN_NONE}, \
+    {"four_layers",      4, 1, 1, LOSS_CROSS_ENTROPY, 3, 3, 4, 4, 2, {3, -1}, 0.2, 0, OWN_NONE}, \
+    {"four_two_heads",   4, 2, 0, LOSS_CROSS_ENTROPY, 2, 2, 3, 3, 2, {0, 2, -1}, 0.1, 0, OWN_NONE}, \
+    {"five_layers",      5, 1, 0, LOSS_CROSS_ENTROPY, 3, 3, 4, 4, 2, {2, 3, -1}, 0.1, 0, OWN_NONE}, \
+    {"long",             2, 1, 0, LOSS_CROSS_ENTROPY, 3, 3, 19, 20, 2, {3, 18, -1}, 0.5, 0, OWN_NONE}, \
+    {"long_three",       3, 1, 0, LOSS_CROSS_ENTROPY, 2, 2, 18, 18, 1, {17, -1}, 0.2, 0, OWN_NONE}, \
+    {"long_blind",       2, 1, 1, LOSS_CROSS_ENTROPY, 3, 3, 33, 33, 1, {16, 32, -1}, 0.5, 0, OWN_NONE}, \
+    {"one_token",        2, 2, 0, LOSS_CROSS_ENTROPY, 5, 5, 1, 1, 4, ALL, 1.0, 0, OWN_NONE}, \
+    {"one_token_blind",  3, 1, 1, LOSS_CROSS_ENTROPY, 3, 3, 1, 2, 4, ALL, 1.0, 0, OWN_NONE}, \
+    {"centred",          1, 2, 0, LOSS_CROSS_ENTROPY, 5, 5, 6, 7, 3, ALL, 1.0, 1, OWN_NONE}, \
+    {"two_centred",      2, 2, 1, LOSS_CROSS_ENTROPY, 5, 5, 6, 6, 3, {5, -1}, 0.5, 1, OWN_NONE}, \
+    {"three_centred",    3, 1, 0, LOSS_MSE, 4, 4, 5, 6, 3, ALL, 0.3, 1, OWN_NONE}, \
+    {"squared",          2, 1, 0, LOSS_SQUARED, 5, 5, 7, 7, 3, ALL, 0.5, 0, OWN_NONE}, \
+    {"placed_one",       1, 2, 1, LOSS_CROSS_ENTROPY, 6, 6, 5, 5, 3, {4, -1}, 1.0, 1, {8, 8, 0, 0}}, \
+    {"placed",           2, 1, 1, LOSS_SQUARED, 6, 6, 5, 9, 6, {4, -1}, 0.5, 1, {9, 3, 4, 1}}, \
+    {"placed_all",       2, 2, 0, LOSS_MSE, 5, 5, 5, 5, 4, ALL, 0.5, 0, {7, 7, 2, 1}}, \
+    {"placed_three",     3, 1, 1, LOSS_CROSS_ENTROPY, 4, 4, 5, 5, 6, {4, -1}, 0.3, 1, {6, 3, 2, 1}}, \
+    {"placed_three_all", 3, 1, 0, LOSS_SQUARED, 4, 4, 5, 5, 3, ALL, 0.3, 1, {6, 3, 4, 1}}, \
+    {"placed_long",      2, 1, 1, LOSS_SQUARED, 4, 4, 19, 4, 2, {3, 18, -1}, 0.5, 1, {25, 5, 2, 1}}, \
+    {"weighted",         2, 1, 0, LOSS_CROSS_ENTROPY, 5, 5, 6, 6, 6, {2, 5, -1}, 0.5, 0, {0, 0, 0, 1}}, \
+    {"large_weights",    2, 1, 0, LOSS_CROSS_ENTROPY, 5, 5, 7, 7, 3, {3, 6, -1}, 5.0, 0, OWN_NONE}, \
+    {"large_three",      3, 1, 0, LOSS_CROSS_ENTROPY, 4, 4, 6, 6, 3, {5, -1}, 3.0, 0, OWN_NONE}
 
 static const struct ao_case ao_cases[] __attribute__((unused)) = {AO_CASES};
 #define AO_COUNT ((int)(sizeof ao_cases / sizeof ao_cases[0]))
@@ -59,6 +75,8 @@ static inline struct spec ao_spec(const struct ao_case *c, int precision, int pl
     s.model.precision = precision;
     s.train.loss = c->loss;
     s.train.plan = plan;
+    if (c->own.weighted)
+        s.train.cache_kib = 16;          /* several tiles a batch */
     return s;
 }
 
@@ -72,8 +90,21 @@ static inline struct model_case ao_as_model_case(const struct ao_case *c)
 
 static inline struct batch ao_batch(const struct ao_case *c, int ragged)
 {
+    static const double weights[] = {0.5, 1.0, 1.0, 0.0, 3.25};
     struct model_case m = ao_as_model_case(c);
-    return case_batch(&m, ragged);
+    struct batch b = case_batch(&m, ragged);
+    struct stream s = stream_open(21, PURPOSE_PROBE, 0);
+    if (c->own.positions) {
+        b.position = memory_new((size_t)(b.sequences * b.length), sizeof *b.position);
+        for (int i = 0; i < b.sequences * b.length; i++)
+            b.position[i] = (int32_t)stream_below(&s, (uint32_t)c->own.positions);
+    }
+    if (c->own.weighted) {
+        b.weight = memory_new((size_t)b.sequences, sizeof *b.weight);
+        for (int i = 0; i < b.sequences; i++)
+            b.weight[i] = weights[i % 5];
+    }
+    return b;
 }
 
 static inline struct model *ao_model(const struct ao_case *c, const struct spec *s)
@@ -83,7 +114,8 @@ static inline struct model *ao_model(const struct ao_case *c, const struct spec 
     while (looked < 3 && c->positions[looked] >= 0)
         looked++;
     struct task_shape shape = {.vocabulary = c->vocabulary, .classes = c->classes, .length = c->length, .looked = looked,
-                               .batch = c->sequences};
+                               .batch = c->sequences, .positions = c->own.positions, .period = c->own.period,
+                               .common = c->own.common};
     if (model_open(s, shape, &m) != STATUS_OK) {
         fprintf(stderr, "%s: model_open: %s\n", c->name, status_text());
         exit(1);
@@ -106,9 +138,11 @@ static inline void ao_weights(const struct ao_case *c, struct model *m, double *
     model_weights_get(m, flat);
 }
 
+static inline int ao_positions(const struct ao_case *c) { return c->own.positions ? c->own.positions : c->max_length; }
+
 static inline int ao_width(const struct ao_case *c, int layer)
 {
-    int width = c->vocabulary + c->max_length;
+    int width = c->vocabulary + ao_positions(c);
     for (int l = 0; l < layer; l++)
         width *= 1 + c->heads;
     return width;
@@ -145,6 +179,28 @@ static inline void ao_head(struct twin *w, const struct ao_case *c, const struct
     memory_free(s);
 }
 
+/* Which mean a coordinate of d_0 belongs to. */
+static inline int ao_group(const struct ao_case *c, int k)
+{
+    const int period = c->own.period ? c->own.period : ao_positions(c);
+    return k < c->own.common ? -2 : k < c->vocabulary ? -1 : (k - c->vocabulary) / period;
+}
+
+/* Coordinate k of token and position: the one-hot vectors less the means of their groups. */
+static inline double ao_embedded(const struct ao_case *c, int token, int position, int k)
+{
+    double x = 0.0;
+    const int one[2] = {token, c->vocabulary + position};
+    for (int i = 0; i < 2; i++) {
+        int size = 0;
+        for (int j = 0; j < ao_width(c, 0); j++)
+            size += ao_group(c, j) == ao_group(c, one[i]);
+        x += k == one[i];
+        x -= c->centred && ao_group(c, k) == ao_group(c, one[i]) ? 1.0 / size : 0.0;
+    }
+    return x;
+}
+
 static inline void ao_sequence(struct twin *w, const struct ao_case *c, const struct batch *b, int q,
                                const struct intervention *v)
 {
@@ -153,8 +209,7 @@ static inline void ao_sequence(struct twin *w, const struct ao_case *c, const st
     int *x = memory_new((size_t)(n * ld), sizeof *x);
     for (int i = 0; i < n; i++)
         for (int k = 0; k < ao_width(c, 0); k++)
-            x[i * ld + k] = tape_constant(t, (k == b->token[q * n + i] || k == c->vocabulary + i) -
-                                          (!c->centred ? 0.0 : 1.0 / (k < c->vocabulary ? c->vocabulary : c->max_length)));
+            x[i * ld + k] = tape_constant(t, ao_embedded(c, b->token[q * n + i], b->position ? b->position[q * n + i] : i, k));
     for (int l = 1; l <= c->layers; l++) {
         const int d = ao_width(c, l - 1), grown = ao_width(c, l);
         for (int h = 1; h <= c->heads; h++) {

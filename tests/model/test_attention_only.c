@@ -96,6 +96,8 @@ static void check_result(const char *name, struct model_result got, const struct
     check_close(name, "loss", &got.loss, &expected, 1, 0.0, tolerance);
     CHECK_INT(got.rows, w->rows);
     CHECK_INT(got.correct, w->correct);
+    CHECK_NEAR(got.weight, w->weight, 1e-12);
+    CHECK_NEAR(got.correct_weight, w->correct_weight, 1e-12);
 }
 
 static void check_gradient(const char *name, const struct model *m, struct twin *w, double tolerance)

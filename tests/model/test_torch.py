@@ -33,7 +33,7 @@ class Dump:
         self.before = self.weights(path + ".before")
         self.after = self.weights(path + ".after")
         self.loss = np.fromfile(path + ".loss")
-        self.batches = self.read_batches(np.fromfile(path + ".batch", dtype=np.int32))
+        self.batches = self.read_batches(np.fromfile(path + ".batch", dtype=np.int32), np.fromfile(path + ".weight"))
         assert len(self.loss) == len(self.batches) == STEPS
 
     def __getattr__(self, name):
@@ -49,13 +49,14 @@ class Dump:
         assert at == len(flat)
         return out
 
-    def read_batches(self, words):
-        at, out = 0, []
+    def read_batches(self, words, weights):
+        at, first, out = 0, 0, []
         while at < len(words):
-            n = int(words[at]) * self.length
-            both = torch.tensor(words[at + 1:at + 1 + 2 * n].astype(np.int64)).view(2, -1, self.length)
-            out.append((both[0], both[1]))
-            at += 1 + 2 * n
+            n, sequences = int(words[at]) * self.length, int(words[at])
+            all_of = torch.tensor(words[at + 1:at + 1 + 3 * n].astype(np.int64)).view(3, -1, self.length)
+            out.append((*all_of, torch.tensor(weights[first:first + sequences], dtype=self.dtype)))
+            at += 1 + 3 * n
+            first += sequences
         return out
 
 
@@ -103,7 +104,7 @@ class Formulas(torch.nn.Module):
                 x = self.norm(x, norm) if self.d.norm == "post" else x
         return x
 
-    def forward(self, token):
+    def forward(self, token, _):
         x = self.get("token.weight")[token] + self.get("position.weight")[:token.shape[1]]
         for layer in range(1, self.d.layers + 1):
             x = self.block(x, layer)
@@ -119,12 +120,23 @@ class Formulas(torch.nn.Module):
 
 
 class AttentionOnly(Formulas):
-    """The attention_only kind: one-hot inputs, each head's mixture behind the stream; a blind position sees those before it."""
+    """The attention_only kind: one-hot inputs, each head's mixture behind the stream; a blind position sees those before it.
+    Centred: less the mean over common tokens, rare ones, and each period of positions."""
 
-    def forward(self, token):
-        n = token.shape[1]
-        place = torch.eye(self.d.max_length, dtype=self.d.dtype)[:n].expand(len(token), -1, -1)
-        x = torch.cat([F.one_hot(token, self.d.states).to(self.d.dtype), place], -1)
+    def embedding(self):
+        d = self.d
+        eye = torch.eye(d.states + d.positions, dtype=d.dtype)
+        if not d.centred:
+            return eye
+        groups = [(0, d.common), (d.common, d.states)]
+        groups += [(d.states + at, d.states + at + d.period) for at in range(0, d.positions, d.period)]
+        for begin, end in groups:
+            eye[begin:end, begin:end] -= 1 / max(end - begin, 1)
+        return eye
+
+    def forward(self, token, position):
+        n, vectors = token.shape[1], self.embedding()
+        x = vectors[token] + vectors[self.d.states + position]
         hidden = torch.ones(n, n).triu(1 - self.d.blind).bool()
         for layer in range(1, self.d.layers + 1):
             segments = [x]
@@ -171,7 +183,7 @@ class Library(torch.nn.Module):
                 module.bias.copy_(w[name + ".shift"])
         return b
 
-    def forward(self, token):
+    def forward(self, token, _):
         n = token.shape[1]
         mask = torch.ones(n, n).triu(1).bool()
         x = self.token(token) + self.position(torch.arange(n))
@@ -198,12 +210,16 @@ class Library(torch.nn.Module):
         return {k: v.detach() for k, v in out.items()}
 
 
-def loss_of(d, logits, target):
+def loss_of(d, logits, target, weight):
     rows = target >= 0
+    weight = weight[:, None].expand_as(target)[rows]
     logits, target = logits[rows], target[rows]
-    if d.loss_kind == "mse":
-        return F.mse_loss(logits, F.one_hot(target, logits.shape[-1]).to(d.dtype))
-    return F.cross_entropy(logits, target)
+    if d.loss_kind == "cross_entropy":
+        each = F.cross_entropy(logits, target, reduction="none")
+    else:
+        square = (logits - F.one_hot(target, logits.shape[-1]).to(d.dtype)) ** 2
+        each = square.mean(-1) if d.loss_kind == "mse" else square.sum(-1) / 2
+    return (weight * each).sum() / weight.sum()
 
 
 def train(d, model):
@@ -214,9 +230,9 @@ def train(d, model):
     else:
         optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=float(d.key["momentum"]), weight_decay=decay)
     losses = []
-    for token, target in d.batches:
+    for token, target, position, weight in d.batches:
         optimizer.zero_grad()
-        loss = loss_of(d, model(token), target)
+        loss = loss_of(d, model(token, position), target, weight)
         loss.backward()
         optimizer.step()
         losses.append(loss.item())

@@ -145,6 +145,7 @@ struct twin {
     int *logit;                  /* [sequence * length + position][classes] */
     int loss;
     size_t rows, correct;
+    double weight, correct_weight;       /* of the rows and of the hits among them */
 };
 
 static inline const struct tensor *twin_tensor(const struct twin *w, const char *name)
@@ -353,12 +354,12 @@ static inline int twin_row_loss(struct twin *w, const int *logit, int target, in
 {
     struct tape *t = &w->tape;
     int sum = tape_constant(t, 0.0);
-    if (loss == LOSS_MSE) {
+    if (loss == LOSS_MSE || loss == LOSS_SQUARED) {
         for (int k = 0; k < w->classes; k++) {
             int c = tape_add(t, logit[k], tape_constant(t, k == target ? -1.0 : 0.0));
             sum = tape_add(t, sum, tape_multiply(t, c, c));
         }
-        return tape_scale(t, sum, 1.0 / w->classes);
+        return tape_scale(t, sum, loss == LOSS_MSE ? 1.0 / w->classes : 0.5);
     }
     double most = tape_value(t, logit[0]);
     for (int k = 1; k < w->classes; k++)
@@ -389,7 +390,7 @@ static inline void twin_sequence(struct twin *w, const struct batch *b, int s, c
     memory_free(x);
 }
 
-/* Mean loss over the rows, and how many are right (ties: lowest class). */
+/* Mean loss over the rows, each with its sequence's weight, and how many are right (ties: lowest class). */
 static inline void twin_loss(struct twin *w, const struct batch *b, int loss)
 {
     struct tape *t = &w->tape;
@@ -398,15 +399,18 @@ static inline void twin_loss(struct twin *w, const struct batch *b, int loss)
         if (b->target[r] < 0)
             continue;
         const int *logit = w->logit + r * w->classes;
-        w->loss = tape_add(t, w->loss, twin_row_loss(w, logit, b->target[r], loss));
+        const double weight = b->weight ? b->weight[r / w->length] : 1.0;
+        w->loss = tape_add(t, w->loss, tape_scale(t, twin_row_loss(w, logit, b->target[r], loss), weight));
         int best = 0;
         for (int k = 1; k < w->classes; k++)
             if (tape_value(t, logit[k]) > tape_value(t, logit[best]))
                 best = k;
         w->rows++;
         w->correct += best == b->target[r];
+        w->weight += weight;
+        w->correct_weight += best == b->target[r] ? weight : 0.0;
     }
-    w->loss = tape_scale(t, w->loss, 1.0 / (double)w->rows);
+    w->loss = tape_scale(t, w->loss, 1.0 / w->weight);
 }
 
 /* The whole computation of a batch with these flat weights, every operation shaken (0: not). */
