@@ -47,7 +47,7 @@ static enum status view_open(struct model *m, const struct task *t, const struct
     v->sequences = task_sequences(t, TASK_TEST);
     v->samples = v->sequences * (size_t)v->positions;
     v->at_once = (size_t)shape.length < BATCH_ROWS ? BATCH_ROWS / (size_t)shape.length : 1;
-    v->batch = batch_new((int)v->at_once, shape.length);
+    v->batch = batch_new_of((int)v->at_once, shape);
     v->rows = memory_new(v->at_once * (size_t)v->positions * (size_t)v->d, sizeof *v->rows);
     v->sum = memory_new(v->at_once * (size_t)v->positions * (size_t)v->d, sizeof *v->sum);
     v->span = memory_new((size_t)v->d * (size_t)v->d, sizeof *v->span);
