@@ -17,8 +17,10 @@ static const struct ledger_run *find_foreign(const struct ledger *l, const struc
 {
     size_t n = job_runs(job);
     char(*id)[HASH_TEXT] = memory_new(n, sizeof *id);
+    struct job_ids *ids = job_ids_new(job);
     for (size_t i = 0; i < n; i++)
-        job_id_of(job, i, id[i]);
+        job_ids_of(ids, i, id[i]);
+    job_ids_free(ids);
     if (n)
         qsort(id, n, sizeof *id, by_id);
     const struct ledger_run *first = NULL;
@@ -34,22 +36,30 @@ static const struct ledger_run *find_foreign(const struct ledger *l, const struc
 
 /* ---- what differs ---- */
 
-/* The values of a key in a job: one, or those of its axis. */
+static void print_axis(const struct axis *a, struct text *out)
+{
+    text_add(out, "[");
+    for (int v = 0; v < a->count; v++) {
+        text_add(out, "%s", v ? ", " : "");
+        value_print_number(a->key, a->value[v], out);
+    }
+    text_add(out, "]");
+}
+
+/* The values of a key in a job: one, or those of its axis; numbers by name, and then those of them that are axes. */
 static void print_values(const struct job *job, const struct key *k, struct text *out)
 {
-    for (int i = 0; i < job->axes; i++) {
-        const struct axis *a = &job->axis[i];
-        if (a->key != k)
-            continue;
-        text_add(out, "[");
-        for (int v = 0; v < a->count; v++) {
-            text_add(out, "%s", v ? ", " : "");
-            value_print_number(k, a->value[v], out);
+    for (int i = 0; i < job->axes; i++)
+        if (job->axis[i].key == k) {
+            print_axis(&job->axis[i], out);
+            return;
         }
-        text_add(out, "]");
-        return;
-    }
     value_print(k, &job->spec, out);
+    for (int i = 0; i < job->axes; i++)
+        if (job->axis[i].key->of == k) {
+            text_add(out, ", %s: ", job->axis[i].key->name);
+            print_axis(&job->axis[i], out);
+        }
 }
 
 static void print_seeds(const struct job *job, struct text *out)

@@ -1,6 +1,7 @@
 #include "store/record.h"
 
 #include "base/memory.h"
+#include "store/record_sets.h"
 
 static void clear_probe(struct record_probe *p)
 {
@@ -14,6 +15,16 @@ static void clear_probe(struct record_probe *p)
     memory_free(p->activations);
 }
 
+static void clear_set(const struct record_set *s, struct record *r)
+{
+    const int n = record_set_count(s, r);
+    for (int i = 0; i < n; i++)
+        for (int k = s->scalars; k < s->fields; k++)
+            memory_free(record_set_array(&s->field[k], record_set_at(s, r, i)));
+    if (n)
+        memory_free(record_set_at(s, r, 0));
+}
+
 void record_clear(struct record *r)
 {
     memory_free(r->curves.step);
@@ -24,6 +35,9 @@ void record_clear(struct record *r)
     for (int i = 0; i < r->probes; i++)
         clear_probe(&r->probe[i]);
     memory_free(r->probe);
+    for (int i = 0; i < RECORD_SETS; i++)
+        clear_set(&record_sets[i], r);
+    memory_free(r->coordinate_step);
     memory_free(r->tensor);
     memory_free(r->weights);
     memory_free(r->error);

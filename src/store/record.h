@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "job/keys.h"
 #include "job/outcome.h"
+#include "probe/measures.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +53,14 @@ struct record {
     struct record_curves curves;
     int probes;
     struct record_probe *probe;   /* by ascending step; the last one is after the last step when probe.at has `end` */
+    int manifolds;
+    struct record_manifold *manifold;     /* by ascending step */
+    int circuits;
+    struct record_circuit *circuit;       /* by ascending step */
+    double emergence_step;        /* first step whose training loss is below probe.manifold.emerged_below; NAN: none */
+    int coordinates;
+    double *coordinate_step;      /* [coordinates] time, linear between steps, at which each first reached
+                                   * probe.manifold.level; NAN: never. NULL: not measured */
     int tensors;
     struct record_tensor *tensor;
     int element_size;             /* 4 or 8: as the model's precision */

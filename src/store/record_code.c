@@ -1,6 +1,8 @@
 #include "store/record_code.h"
 
 #include "base/memory.h"
+#include "store/record_sets.h"
+#include "store/tile_fields.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -136,6 +138,35 @@ static void walk_probes(struct walk *w, struct record *r)
         walk_probe(w, &r->probe[i]);
 }
 
+static void walk_element(struct walk *w, const struct record_set *s, void *element)
+{
+    for (int k = 0; k < s->scalars && !w->bad; k++)
+        bytes(w, (char *)element + s->field[k].offset, tile_type_size(s->field[k].type));
+    for (int k = s->scalars; k < s->fields && !w->bad; k++) {
+        const struct set_field *f = &s->field[k];
+        int64_t n = record_set_length(s, element, f->extent);
+        void *p = record_set_array(f, element);
+        w->bad = n < 0;
+        if (w->bad)
+            return;
+        array(w, &p, (size_t)n, tile_type_size(f->type));
+        if (!w->out)
+            record_set_put_array(f, element, p);
+    }
+}
+
+static void walk_set(struct walk *w, const struct record_set *s, struct record *r)
+{
+    int count = record_set_count(s, r);
+    FIELD(w, count);
+    size_t n = length(w, count);
+    if (!w->out && !w->bad && n && n <= w->left)       /* an element takes more than a byte */
+        record_set_new(s, r, count);
+    w->bad = w->bad || record_set_count(s, r) != count;
+    for (int i = 0; i < count && !w->bad; i++)
+        walk_element(w, s, record_set_at(s, r, i));
+}
+
 static void walk_record(struct walk *w, struct record *r)
 {
     FIELD(w, r->id);
@@ -151,6 +182,11 @@ static void walk_record(struct walk *w, struct record *r)
     FIELD(w, r->accuracy_test);
     walk_curves(w, &r->curves);
     walk_probes(w, r);
+    for (int i = 0; i < RECORD_SETS && !w->bad; i++)
+        walk_set(w, &record_sets[i], r);
+    FIELD(w, r->emergence_step);
+    FIELD(w, r->coordinates);
+    ARRAY(w, r->coordinate_step, length(w, r->coordinates));
     walk_weights(w, r);
     int error_length = r->error ? (int)strlen(r->error) + 1 : 0;
     FIELD(w, error_length);

@@ -1,5 +1,6 @@
 #include "store/record_compare.h"
 
+#include "store/record_sets.h"
 #include "store/tile_fields.h"
 
 #include <math.h>
@@ -130,8 +131,8 @@ static void compare_weights(struct comparison *c, const struct record *stored, c
         struct tile_field f = {.name = a->name, .type = size == 8 ? NCFILE_DOUBLE : NCFILE_FLOAT};
         if (strcmp(a->name, b->name) || a->rows != b->rows || a->cols != b->cols) {
             c->differ++;
-            text_add(c->out, "    tensor %d: stored %s [%d, %d], now %s [%d, %d]\n", i, a->name, a->rows, a->cols, b->name, b->rows,
-                     b->cols);
+            text_add(c->out, "    tensor %d: stored %s [%d, %d], now %s [%d, %d]\n", i, a->name, a->rows, a->cols,
+                     b->name, b->rows, b->cols);
             return;
         }
         compare(c, &f, "weights of ", (const char *)stored->weights + a->offset * size,
@@ -156,6 +157,45 @@ static void compare_probe(struct comparison *c, int number, const struct record_
     text_free(&where);
 }
 
+static void compare_element(struct comparison *c, const struct record_set *s, const char *where, const void *stored,
+                            const void *now)
+{
+    for (int k = 0; k < s->fields; k++) {
+        const struct set_field *d = &s->field[k];
+        const struct tile_field f = {.name = d->name, .type = d->type};
+        int64_t n = record_set_length(s, stored, d->extent);
+        if (k < s->scalars)
+            compare(c, &f, where, (const char *)stored + d->offset, (const char *)now + d->offset, 1, 1);
+        else if (n == record_set_length(s, now, d->extent))
+            compare_arrays(c, &f, where, record_set_array(d, stored), record_set_array(d, now), (size_t)n, 1);
+    }
+}
+
+static void compare_set(struct comparison *c, const struct record_set *s, const struct record *stored, const struct record *now)
+{
+    const int a = record_set_count(s, stored), b = record_set_count(s, now);
+    if (a != b) {
+        c->differ++;
+        text_add(c->out, "    %s_probes: stored %d, now %d\n", s->name, a, b);
+    }
+    for (int i = 0; i < a && i < b; i++) {
+        struct text where = {0};
+        text_add(&where, "%s probe %d, ", s->name, i);
+        compare_element(c, s, text_string(&where), record_set_at(s, stored, i), record_set_at(s, now, i));
+        text_free(&where);
+    }
+}
+
+static void compare_times(struct comparison *c, const struct record *stored, const struct record *now)
+{
+    const struct tile_field f = {.name = "coordinate_step", .type = NCFILE_DOUBLE};
+    if (stored->coordinates != now->coordinates) {
+        c->differ++;
+        text_add(c->out, "    coordinate_step: stored for %d coordinates, now for %d\n", stored->coordinates, now->coordinates);
+    } else
+        compare_arrays(c, &f, "", stored->coordinate_step, now->coordinate_step, (size_t)stored->coordinates, 1);
+}
+
 struct record_differences record_compare(const struct record *stored, const struct record *now, struct text *out)
 {
     struct comparison training = {.out = out}, probes = {.out = out};
@@ -163,5 +203,8 @@ struct record_differences record_compare(const struct record *stored, const stru
     compare_weights(&training, stored, now);
     for (int i = 0; i < stored->probes && i < now->probes; i++)
         compare_probe(&probes, i, &stored->probe[i], &now->probe[i]);
+    for (int i = 0; i < RECORD_SETS; i++)
+        compare_set(&probes, &record_sets[i], stored, now);
+    compare_times(&probes, stored, now);
     return (struct record_differences){.training = training.differ, .probes = probes.differ};
 }

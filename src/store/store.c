@@ -222,11 +222,13 @@ enum status store_scan(struct store *s, const struct job *job, int *outcome, int
     enum status status = look(s);
     if (status != STATUS_OK)
         return status;
+    struct job_ids *ids = job_ids_new(job);
     for (size_t i = 0; i < job_runs(job); i++) {
-        job_id_of(job, i, id);
+        job_ids_of(ids, i, id);
         const struct ledger_run *r = ledger_find(&s->ledger, id);
         outcome[i] = r ? (int)r->outcome : -1;
     }
+    job_ids_free(ids);
     *damaged = s->ledger.damaged;
     return STATUS_OK;
 }
@@ -365,8 +367,9 @@ enum status store_read(struct store *s, const struct job *job, store_each *each,
     struct cursor c = {0};
     char id[HASH_TEXT];
     enum status status = look(s);
+    struct job_ids *ids = job_ids_new(job);
     for (size_t i = 0; status == STATUS_OK && i < job_runs(job); i++) {
-        job_id_of(job, i, id);
+        job_ids_of(ids, i, id);
         const struct ledger_run *where = ledger_find(&s->ledger, id);
         if (!where)
             continue;
@@ -376,6 +379,7 @@ enum status store_read(struct store *s, const struct job *job, store_each *each,
             status = each(context, i, &r);
         record_clear(&r);
     }
+    job_ids_free(ids);
     if (c.tile)
         tile_close(c.tile);
     return status;

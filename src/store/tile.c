@@ -1,12 +1,13 @@
-/* The tile file, format "invar tile", version 1.
+/* The tile file, format "invar tile", version 2.
  *
  * A tile is one sealed (seal.h) NetCDF-4 file with the records of one or more finished runs. The note of its seal says
  * what it is and holds, so that thousands of tiles can be looked through without opening the NetCDF part of each:
  *
- *     invar tile 1\n                the format and its version
+ *     invar tile 2\n                the format and its version
  *     RUN_ID OUTCOME\n              a line for every run, in order; the outcome as a number
  *
- * A program refuses a version that it does not know. A tile is valid when its seal holds, its note is such a text with
+ * Version 1 lacks emergence_step and the sets; it is read as if they had not been measured. A program refuses a version that
+ * it does not know. A tile is valid when its seal holds, its note is such a text with
  * an id of 32 hexadecimal digits for every run, the NetCDF part has the same runs in run_id, and no length exceeds its
  * dimension.
  *
@@ -33,6 +34,8 @@
  *     probe_arrays(run, probe)      bit k is set when array k of tile_array_fields is there
  *     tile_array_fields (run, probe, ..)          the leading [a][b] block counts, a and b by the probe's own lengths
  *     tensor_name, tensor_rows, tensor_cols, tensor_offset (run, tensor)
+ *     SET_probes(run), SET_arrays(run, SET_probe), fields of record_sets (run, SET_probe[, extent])   SET: manifold, circuit
+ *     coordinate_step(run, coordinate_time), coordinate_steps(run)              how many of a row count
  *     weights(run, weight), weights_float64(run, weight64)     packed; tensor k begins at tensor_offset
  *
  * What does not count is _FillValue. What counts has the bits of the record: NaN is a value here and is stored as it
@@ -46,6 +49,7 @@
 #include "base/text.h"
 #include "model/model.h"
 #include "store/tile_fields.h"
+#include "store/tile_sets.h"
 
 #include <netcdf.h>
 #include <string.h>
@@ -336,6 +340,7 @@ enum status tile_write(const char *path, const char *tile_id, const char *job, c
     put_curves(f, &l, records, count);
     put_probe_fields(f, &l, records, count);
     put_arrays(f, &l, records, count);
+    tile_sets_put(f, records, count);
     put_tensors(f, &l, records, count);
     put_weights(f, "weights", "weight", 4, l.weight, records, count);
     put_weights(f, "weights_float64", "weight64", 8, l.weight64, records, count);

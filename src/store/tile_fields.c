@@ -17,6 +17,7 @@ const struct tile_field tile_run_fields[] = {
     RUN("loss_test", NCFILE_DOUBLE, loss_test, "1", "final loss on the test set"),
     RUN("accuracy_train", NCFILE_DOUBLE, accuracy_train, "1", "final accuracy on the training set"),
     RUN("accuracy_test", NCFILE_DOUBLE, accuracy_test, "1", "final accuracy on the test set"),
+    RUN("emergence_step", NCFILE_DOUBLE, emergence_step, "1", "first step with a training loss below emerged_below; NaN: none"),
     RUN("points", NCFILE_INT, curves.points, "1", "number of points of the learning curves"),
     RUN("probes", NCFILE_INT, probes, "1", "number of probes"),
     RUN("tensors", NCFILE_INT, tensors, "1", "number of weight tensors"),

@@ -7,7 +7,8 @@
 #include "store/record.h"
 
 #define TILE_FORMAT "invar tile"
-#define TILE_VERSION "1"
+#define TILE_VERSION "2"
+#define TILE_OLDER "1"               /* read, too */
 
 /* Lengths that differ from record to record; a dimension of the file is as long as the longest of the tile. */
 enum tile_extent { TILE_POINT, TILE_PROBE, TILE_FEATURE, TILE_CORE, TILE_OPERATOR, TILE_PART, TILE_SAMPLE, TILE_ONE };

@@ -4,9 +4,16 @@
 #include "store/ncfile_inside.h"
 #include "store/seal.h"
 #include "store/tile_fields.h"
+#include "store/tile_sets.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A call of the library for each run of a tile of thousands takes longer than the reading. */
+#define CACHED_BYTES_MAX ((size_t)64 << 20)
+enum { CACHED_MAX = 2 * TILE_FIELDS_MAX };
 
 struct tile {
     struct sealed file;      /* content is NULL once the library has it */
@@ -23,6 +30,12 @@ struct tile {
         void *run[TILE_FIELDS_MAX], *probe[TILE_FIELDS_MAX];      /* of tile_run_fields and tile_probe_fields */
         char **error;
         int32_t *present;               /* [run][probe] */
+        struct tile_sets *sets;
+        struct cached {                 /* whole variables by run, as long as they are small */
+            const char *name;
+            char *values;
+            size_t row;                 /* elements of a run */
+        } cached[CACHED_MAX];
     } columns;
 };
 
@@ -33,7 +46,7 @@ static enum status corrupt(const struct tile *t, const char *what)
 
 /* ---- opening ---- */
 
-/* "invar tile 1": the first line of the note. */
+/* "invar tile 2": the first line of the note. */
 static enum status check_format(const struct tile *t)
 {
     static const char start[] = TILE_FORMAT " ";
@@ -41,6 +54,8 @@ static enum status check_format(const struct tile *t)
     if (strncmp(note, start, sizeof start - 1))
         return corrupt(t, "is no tile of this program");
     int length = (int)strcspn(version, "\n");
+    if (length == (int)strlen(TILE_OLDER) && !strncmp(version, TILE_OLDER, (size_t)length))
+        return STATUS_OK;
     if (length != (int)strlen(TILE_VERSION) || strncmp(version, TILE_VERSION, (size_t)length))
         return status_fail(STATUS_VERSION, "%s: has format version %.*s, this program reads version %s: use the program "
                            "that wrote it, or another output folder (-o)", t->path, length, version, TILE_VERSION);
@@ -130,6 +145,9 @@ void tile_close(struct tile *t)
         memory_free(t->columns.error[i]);
     memory_free(t->columns.error);
     memory_free(t->columns.present);
+    tile_sets_free(t->columns.sets);
+    for (int k = 0; k < CACHED_MAX; k++)
+        memory_free(t->columns.cached[k].values);
     memory_free(t->run);
     memory_free(t->file.content);
     memory_free(t->path);
@@ -165,6 +183,69 @@ static void *load(struct tile *t, const struct tile_field *d, size_t count)
     return NULL;
 }
 
+/* Version 1 had no manifolds: emergence_step is not in its files, nor are the sets. */
+static bool is_older_than(struct tile *t, const struct tile_field *f)
+{
+    return f->offset == offsetof(struct record, emergence_step) &&
+           !strcmp(ncfile_get_attribute(t->f, NULL, "format_version"), TILE_OLDER);
+}
+
+static double *unknown(size_t n)
+{
+    double *x = memory_new(n, sizeof *x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = NAN;
+    return x;
+}
+
+static size_t elements_of_run(struct tile *t, const char *name)
+{
+    size_t n = 1, length;
+    for (int d = 1; d < ncfile_rank(t->f, name); d++) {
+        ncfile_variable_dimension(t->f, name, d, &length);
+        n *= length;
+    }
+    return n;
+}
+
+/* The whole variable, NULL when it is too large or there is no place for it. */
+static const struct cached *cached(struct tile *t, const char *name, enum nc_type_name type)
+{
+    size_t n = 0;
+    for (int k = 0; k < CACHED_MAX; k++) {
+        struct cached *c = &t->columns.cached[k];
+        if (c->name && strcmp(c->name, name))
+            continue;
+        if (c->name)
+            return c;
+        size_t row = elements_of_run(t, name);
+        if (row * (size_t)t->runs * tile_type_size(type) > CACHED_BYTES_MAX)
+            return NULL;
+        char *values = ncfile_get_raw(t->f, name, type, &n);
+        if (!values || n != row * (size_t)t->runs) {
+            memory_free(values);
+            return NULL;
+        }
+        *c = (struct cached){name, values, row};
+        return c;
+    }
+    return NULL;
+}
+
+/* The part of a variable (run, ...) that belongs to run i; memory_free. NULL: it is not there.   out: *n its elements, or NULL */
+static void *row_of(struct tile *t, const char *name, enum nc_type_name type, int i, size_t *n)
+{
+    if (ncfile_rank(t->f, name) < 1)
+        return NULL;
+    const struct cached *c = t->runs > 1 ? cached(t, name, type) : NULL;
+    if (!c)
+        return ncfile_get_raw_slab(t->f, name, type, (size_t)i, 1, n);
+    const size_t bytes = c->row * tile_type_size(type);
+    if (n)
+        *n = c->row;
+    return memcpy(memory_new(bytes + 1, 1), c->values + (size_t)i * bytes, bytes);
+}
+
 static enum status load_columns(struct tile *t)
 {
     struct columns *c = &t->columns;
@@ -172,7 +253,7 @@ static enum status load_columns(struct tile *t)
         return STATUS_OK;
     size_t runs = (size_t)t->runs, probes = runs * ncfile_length(t->f, "probe"), n = 0;
     for (int k = 0; k < tile_run_fields_count; k++)
-        if (!(c->run[k] = load(t, &tile_run_fields[k], runs)))
+        if (!(c->run[k] = is_older_than(t, &tile_run_fields[k]) ? unknown(runs) : load(t, &tile_run_fields[k], runs)))
             return library_failure(t);
     for (int k = 0; k < tile_probe_fields_count && probes; k++)
         if (!(c->probe[k] = load(t, &tile_probe_fields[k], probes)))
@@ -180,6 +261,8 @@ static enum status load_columns(struct tile *t)
     if (probes && (!(c->present = ncfile_get_raw(t->f, "probe_arrays", NCFILE_INT, &n)) || n != probes))
         return library_failure(t);
     if (!(c->error = ncfile_get_texts(t->f, "error", &n)) || n != runs)
+        return library_failure(t);
+    if (!(c->sets = tile_sets_load(t->f, t->runs)))
         return library_failure(t);
     c->loaded = 1;
     return STATUS_OK;
@@ -198,7 +281,7 @@ static enum status read_curves(struct tile *t, int run, struct record *r)
 {
     for (int k = 0; k < tile_curve_fields_count && r->curves.points; k++) {
         const struct tile_field *d = &tile_curve_fields[k];
-        void *row = ncfile_get_raw_slab(t->f, d->name, d->type, (size_t)run, 1, NULL);
+        void *row = row_of(t, d->name, d->type, run, NULL);
         if (!row)
             return library_failure(t);
         *(void **)(void *)((char *)&r->curves + d->offset) = row;      /* may be longer than `points` */
@@ -238,7 +321,7 @@ static enum status read_array(struct tile *t, int run, int k, const int32_t *pre
         any |= present[p] >> k & 1;
     if (!any)
         return STATUS_OK;
-    double *padded = ncfile_get_raw_slab(t->f, d->name, d->type, (size_t)run, 1, &n);
+    double *padded = row_of(t, d->name, d->type, run, &n);
     if (!padded)
         return library_failure(t);
     ncfile_variable_dimension(t->f, d->name, 2, &rows);
@@ -277,11 +360,11 @@ static enum status read_probes(struct tile *t, int run, struct record *r)
 /* Fills r->tensor; 0 when the file lacks them. */
 static int read_tensors(struct tile *t, int run, struct record *r, size_t *weights)
 {
-    size_t first = (size_t)run, n = 0, width = sizeof r->tensor[0].name;
-    char *name = ncfile_get_raw_slab(t->f, "tensor_name", NCFILE_CHAR, first, 1, &n);
-    int32_t *rows = ncfile_get_raw_slab(t->f, "tensor_rows", NCFILE_INT, first, 1, NULL);
-    int32_t *cols = ncfile_get_raw_slab(t->f, "tensor_cols", NCFILE_INT, first, 1, NULL);
-    int64_t *offset = ncfile_get_raw_slab(t->f, "tensor_offset", NCFILE_INT64, first, 1, NULL);
+    size_t n = 0, width = sizeof r->tensor[0].name;
+    char *name = row_of(t, "tensor_name", NCFILE_CHAR, run, &n);
+    int32_t *rows = row_of(t, "tensor_rows", NCFILE_INT, run, NULL);
+    int32_t *cols = row_of(t, "tensor_cols", NCFILE_INT, run, NULL);
+    int64_t *offset = row_of(t, "tensor_offset", NCFILE_INT64, run, NULL);
     int good = name && rows && cols && offset && n == width * ncfile_length(t->f, "tensor");
     r->tensor = memory_new((size_t)r->tensors, sizeof *r->tensor);
     *weights = 0;
@@ -308,8 +391,7 @@ static enum status read_weights(struct tile *t, int run, struct record *r)
     if (!weights)
         return STATUS_OK;
     int wide = r->element_size == 8;
-    r->weights = ncfile_get_raw_slab(t->f, wide ? "weights_float64" : "weights", wide ? NCFILE_DOUBLE : NCFILE_FLOAT,
-                                     (size_t)run, 1, &n);
+    r->weights = row_of(t, wide ? "weights_float64" : "weights", wide ? NCFILE_DOUBLE : NCFILE_FLOAT, run, &n);
     return r->weights && n >= weights ? STATUS_OK : library_failure(t);
 }
 
@@ -334,6 +416,8 @@ enum status tile_record(struct tile *t, int i, struct record *out)
         s = read_curves(t, i, &r);
     if (s == STATUS_OK)
         s = read_probes(t, i, &r);
+    if (s == STATUS_OK && !tile_sets_take(t->columns.sets, i, &r))
+        s = library_failure(t);
     if (s == STATUS_OK)
         s = read_weights(t, i, &r);
     if (s == STATUS_OK && t->columns.error[i][0])

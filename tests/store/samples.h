@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/stream.h"
 #include "base/text.h"
+#include "store/record_sets.h"
 #include "store/store.h"
 
 #include <dirent.h>
@@ -16,6 +17,7 @@
 struct sample_shape {
     int points, probes, d, rank, operator_rank, samples, coordinates, activations, tensors, element_size;
     const char *error;
+    int looks, coordinates_seen;     /* manifold and circuit probes, and their coordinates; times of coordinates, too */
 };
 
 static inline double sample_value(struct stream *s)
@@ -90,6 +92,51 @@ static inline void sample_weights(struct stream *s, const struct sample_shape *h
     r->weights = w;
 }
 
+/* Every array of the sets but the gradients of every other probe, which its job did not ask for. */
+static inline void sample_sets(struct stream *s, const struct sample_shape *h, struct record *r)
+{
+    for (int k = 0; h->looks && k < RECORD_SETS; k++) {
+        record_set_new(&record_sets[k], r, h->looks);
+        for (int p = 0; p < h->looks; p++) {
+            void *element = record_set_at(&record_sets[k], r, p);
+            const int length[] = {h->coordinates_seen, 2 + p, 1 + p};
+            for (int i = 0; i < record_sets[k].scalars; i++) {
+                const struct set_field *f = &record_sets[k].field[i];
+                const int64_t whole = f->type == NCFILE_INT64 ? sample_int(s) : 0;
+                const double real = sample_value(s);
+                memcpy((char *)element + f->offset, f->type == NCFILE_DOUBLE ? (const void *)&real : (const void *)&whole,
+                       f->type == NCFILE_INT ? 4 : 8);
+            }
+            if (k == 0) {
+                r->manifold[p].coordinates = length[0];
+                r->manifold[p].layers = length[1];
+                r->manifold[p].circuits = length[2];
+                r->manifold[p].winner = p - 1;
+            } else {
+                r->circuit[p].coordinates = length[0];
+                r->circuit[p].units = length[0] / 2;
+            }
+            for (int i = record_sets[k].scalars; i < record_sets[k].fields; i++) {
+                const struct set_field *f = &record_sets[k].field[i];
+                const size_t n = (size_t)record_set_length(&record_sets[k], element, f->extent);
+                if (k == 0 && p % 2 && strstr(f->name, "gradient"))
+                    continue;
+                int32_t *whole = memory_new(n, f->type == NCFILE_INT ? sizeof *whole : 0);
+                for (size_t j = 0; j < n && f->type == NCFILE_INT; j++)
+                    whole[j] = (int32_t)stream_below(s, 1000);
+                if (f->type == NCFILE_DOUBLE) {
+                    memory_free(whole);
+                    whole = (int32_t *)(void *)sample_values(s, n);
+                }
+                record_set_put_array(f, element, whole);
+            }
+        }
+    }
+    r->emergence_step = h->looks ? sample_value(s) : NAN;
+    r->coordinates = h->looks ? h->coordinates_seen : 0;
+    r->coordinate_step = h->looks ? sample_values(s, (size_t)h->coordinates_seen) : NULL;
+}
+
 /* A record with a random id. */
 static inline struct record sample_record(struct stream *s, const struct sample_shape *h)
 {
@@ -115,6 +162,7 @@ static inline struct record sample_record(struct stream *s, const struct sample_
         r.probe[p] = sample_probe(s, h);
     sample_weights(s, h, &r);
     r.error = h->error ? memory_text(h->error) : NULL;
+    sample_sets(s, h, &r);
     return r;
 }
 
@@ -144,6 +192,27 @@ static inline void check_same_probe(const struct record_probe *a, const struct r
     CHECK_SAME_ARRAY(activations, a->samples * a->d);
 }
 
+static inline void check_same_sets(const struct record *a, const struct record *b)
+{
+    for (int k = 0; k < RECORD_SETS; k++) {
+        const struct record_set *s = &record_sets[k];
+        CHECK_INT(record_set_count(s, a), record_set_count(s, b));
+        for (int p = 0; p < record_set_count(s, a) && !check_failures; p++)
+            for (int i = 0; i < s->fields && !check_failures; i++) {
+                const struct set_field *f = &s->field[i];
+                const char *x = record_set_at(s, a, p), *y = record_set_at(s, b, p);
+                const size_t size = f->type == NCFILE_INT ? 4 : 8;
+                if (i < s->scalars)
+                    check_array(f->name, x + f->offset, y + f->offset, size);
+                else
+                    check_array(f->name, record_set_array(f, x), record_set_array(f, y),
+                                (size_t)record_set_length(s, x, f->extent) * size);
+            }
+    }
+    CHECK_SAME(emergence_step), CHECK_SAME(coordinates);
+    CHECK_SAME_ARRAY(coordinate_step, a->coordinates);
+}
+
 /* Every member has the same bits. */
 static inline void check_same_record(const struct record *a, const struct record *b)
 {
@@ -168,6 +237,7 @@ static inline void check_same_record(const struct record *a, const struct record
         weights += (size_t)a->tensor[k].rows * (size_t)a->tensor[k].cols;
     }
     check_array("weights", a->weights, b->weights, weights * (size_t)a->element_size);
+    check_same_sets(a, b);
     CHECK_INT(!a->error, !b->error);
     if (a->error && b->error)
         CHECK_TEXT(a->error, b->error);

@@ -5,8 +5,18 @@
 #include "store/record_compare.h"
 #include "store/tile_fields.h"
 
-static const struct sample_shape shape = {.points = 4, .probes = 2, .d = 6, .rank = 3, .operator_rank = 3, .samples = 5,
-                                          .coordinates = 1, .activations = 1, .tensors = 3, .element_size = 4};
+static const struct sample_shape shape = {.points = 4,
+                                          .probes = 2,
+                                          .d = 6,
+                                          .rank = 3,
+                                          .operator_rank = 3,
+                                          .samples = 5,
+                                          .coordinates = 1,
+                                          .activations = 1,
+                                          .tensors = 3,
+                                          .element_size = 4,
+                                          .looks = 2,
+                                          .coordinates_seen = 5};
 
 static struct record copy_of(const struct record *r)
 {
@@ -129,6 +139,37 @@ TEST(every_changed_field_is_found)
         expect_found(&a, &b, p + 2 * 8, name, 0);
         memory_free(name);
     }
+    record_clear(&a), record_clear(&b);
+    CHECK_INT(memory_balance(), 0);
+}
+
+TEST(every_changed_field_of_the_sets_is_found)
+{
+    struct record a = sample(4), b;
+    for (int i = 0; i < a.coordinates; i++)
+        a.coordinate_step[i] = i;
+    for (int k = 0; k < RECORD_SETS; k++)
+        for (int i = record_sets[k].scalars; i < record_sets[k].fields; i++) {
+            const struct set_field *f = &record_sets[k].field[i];
+            double *x = record_set_array(f, record_set_at(&record_sets[k], &a, 0));
+            if (f->type == NCFILE_DOUBLE)
+                x[0] = 0.5;
+        }
+    b = copy_of(&a);
+    expect_equal(&a, &b);
+    expect_found(&a, &b, (char *)&b.coordinate_step[2], "coordinate_step[2]", 0);
+    for (int k = 0; k < RECORD_SETS; k++)
+        for (int i = record_sets[k].scalars; i < record_sets[k].fields; i++) {
+            const struct set_field *f = &record_sets[k].field[i];
+            char *name = memory_format("%s probe 0, %s", record_sets[k].name, f->name);
+            expect_found(&a, &b, record_set_array(f, record_set_at(&record_sets[k], &b, 0)), name, 0);
+            memory_free(name);
+        }
+    b.coordinates--;
+    struct text out = {0};
+    CHECK_INT(record_compare(&a, &b, &out).probes, 1);
+    CHECK_HAS(text_string(&out), "coordinate_step: stored for 5 coordinates, now for 4");
+    text_free(&out);
     record_clear(&a), record_clear(&b);
     CHECK_INT(memory_balance(), 0);
 }

@@ -50,6 +50,19 @@ TEST(one_run_with_everything)
                       .samples = 900, .coordinates = 1, .activations = 1, .tensors = 20, .element_size = 4}, 1);
 }
 
+/* Sets of different lengths side by side, and none. */
+TEST(manifolds_and_circuits)
+{
+    const struct sample_shape shapes[] = {
+        {.points = 2, .tensors = 1, .element_size = 8, .looks = 3, .coordinates_seen = 7},
+        {.points = 1, .tensors = 1, .element_size = 8},
+        {.element_size = 4, .looks = 1, .coordinates_seen = 40},
+        {.points = 1, .probes = 1, .d = 4, .rank = 1, .element_size = 4, .looks = 2, .coordinates_seen = 1},
+    };
+    round_trip_shapes(shapes, 4);
+    round_trip_shapes(shapes + 2, 1);
+}
+
 TEST(no_probe)
 {
     round_trip_shapes(&(struct sample_shape){.points = 2, .tensors = 1, .element_size = 8}, 1);
@@ -202,7 +215,7 @@ static void expect_bad_content(const char *path, int is_netcdf, const char *why)
 {
     struct tile *t = NULL;
     struct record r = {0};
-    const char *note = "invar tile 1\n" ID " 3\n";
+    const char *note = "invar tile 2\n" ID " 3\n";
     if (is_netcdf)
         write_foreign(path, note);
     else
@@ -224,15 +237,15 @@ TEST(other_versions_and_other_files_are_refused)
 {
     char *path = sample_path("other.nc");
     struct tile *t;
-    write_foreign(path, "invar tile 2\nwhatever that means\n");
+    write_foreign(path, "invar tile 3\nwhatever that means\n");
     CHECK_INT(tile_open(path, &t), STATUS_VERSION);
     CHECK_HAS(status_text(), path);
-    CHECK_HAS(status_text(), "format version 2, this program reads version 1");
+    CHECK_HAS(status_text(), "format version 3, this program reads version 2");
     write_foreign(path, "invar tile 12\n");
     CHECK_INT(tile_open(path, &t), STATUS_VERSION);
-    const char *const notes[] = {"", "invar", "invar tile 1", "invar tile 1\n", "invar tile 1\nnobody 0\n",
-                                 "invar tile 1\n" ID " 4\n", "invar tile 1\n" ID " -1\n", "invar tile 1\n" ID " \n",
-                                 "invar tile 1\n" ID "0 0\n", "invar tile 1\n" ID " 0", "invar tile 1\n" ID " 0\nx"};
+    const char *const notes[] = {"", "invar", "invar tile 2", "invar tile 2\n", "invar tile 2\nnobody 0\n",
+                                 "invar tile 2\n" ID " 4\n", "invar tile 2\n" ID " -1\n", "invar tile 2\n" ID " \n",
+                                 "invar tile 2\n" ID "0 0\n", "invar tile 2\n" ID " 0", "invar tile 2\n" ID " 0\nx"};
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
         write_foreign(path, notes[i]);
         CHECK_INT(tile_open(path, &t), STATUS_CORRUPT);
