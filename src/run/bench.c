@@ -225,7 +225,7 @@ static enum status open_running(const struct bench_subject *s, const struct spec
         return status;
     model_initialise(r->model, spec, s->seed);
     r->optimizer = optimizer_new(r->model, spec);
-    r->batch = batch_new(s->shape.batch, s->shape.length);
+    r->batch = batch_new_of(s->shape.batch, s->shape);
     for (int i = 0; i < 3; i++)
         take_step(r);
     r->data.n = r->pass.n = r->optimise.n = r->whole.n = 0;
@@ -260,7 +260,7 @@ static double evaluation_seconds(struct running *r)
 {
     const struct task *t = r->subject->task;
     const int length = r->subject->shape.length, most = length < 4096 ? 4096 / length : 1;
-    struct batch view = batch_new(most, length);
+    struct batch view = batch_new_of(most, r->subject->shape);
     double start = clock_now();
     for (int set = TASK_TRAIN; set <= TASK_TEST; set++) {
         size_t all = task_sequences(t, (enum task_set)set);

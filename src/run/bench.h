@@ -65,6 +65,17 @@ struct bench_result {
 /* Times steps for about `seconds`.   fails: STATUS_JOB, STATUS_ENVIRONMENT */
 enum status bench_step(const struct bench_subject *b, double seconds, struct bench_result *r);
 
+/* Runs of manifold models that are trained side by side (run/group.h). */
+struct bench_group {
+    size_t points;
+    size_t operations, slots;            /* of the program of the first one's structure */
+    double build_ms;                     /* time to write that program down */
+    double seconds, steps;               /* of all points together */
+};
+
+/* Trains n runs that group_fits, from their starts to their ends, programs included.   fails: STATUS_JOB, STATUS_ENVIRONMENT */
+enum status bench_group(const struct spec *spec, const uint64_t *seed, size_t n, struct bench_group *r);
+
 /* Trains `steps` steps from the initial weights and writes batches, those weights and all losses to a NetCDF file, so that
  * another program can do the same steps.   fails: STATUS_IO ... */
 enum status bench_dump(const struct bench_subject *b, int steps, const char *path);

@@ -103,7 +103,7 @@ enum status bench_subject_model(enum bench_model m, struct bench_subject *b)
     *b = (struct bench_subject){.name = bench_model_name(m), .seed = 0, .batches = m == BENCH_M2 ? 1 : 4};
     bench_model_spec(m, &b->spec, &b->shape);
     for (int i = 0; i < b->batches; i++) {
-        b->batch[i] = batch_new(b->shape.batch, b->shape.length);
+        b->batch[i] = batch_new_of(b->shape.batch, b->shape);
         if (m == BENCH_M2)
             fill_addition(&b->batch[i]);
         else
@@ -119,7 +119,7 @@ enum status bench_subject_run(const struct spec *s, uint64_t seed, struct bench_
     if (status != STATUS_OK)
         return status;
     b->shape = task_shape(b->task);
-    b->batch[0] = batch_new((int)task_batch_size(b->task), b->shape.length);
+    b->batch[0] = batch_new_of((int)task_batch_size(b->task), b->shape);
     task_train_batch(b->task, 0, &b->batch[0]);
     return STATUS_OK;
 }

@@ -14,7 +14,7 @@ static int view_sequences(const struct training *t)
     return length < ROWS ? ROWS / length : 1;
 }
 
-void evaluate_open(struct training *t) { t->view = batch_new(view_sequences(t), task_shape(t->task).length); }
+void evaluate_open(struct training *t) { t->view = batch_new_of(view_sequences(t), task_shape(t->task)); }
 
 static size_t looked_at(const struct training *t, enum task_set set, bool complete)
 {
@@ -24,19 +24,19 @@ static size_t looked_at(const struct training *t, enum task_set set, bool comple
 
 static void evaluate_set(struct training *t, enum task_set set, bool complete, double *loss, double *accuracy)
 {
-    size_t all = looked_at(t, set, complete), most = (size_t)view_sequences(t), rows = 0, correct = 0;
-    double sum = 0.0;
+    size_t all = looked_at(t, set, complete), most = (size_t)view_sequences(t);
+    double sum = 0.0, weight = 0.0, correct = 0.0;
     for (size_t first = 0; first < all; first += most) {
         size_t count = all - first < most ? all - first : most;
         task_set_batch(t->task, set, first, count, &t->view);
         struct model_result r = model_evaluate(t->model, &t->view, NULL);
-        sum += r.loss * (double)r.rows;
-        rows += r.rows;
-        correct += r.correct;
+        sum += r.loss * r.weight;
+        weight += r.weight;
+        correct += r.correct_weight;
     }
     bool finite = isfinite(sum);
-    *loss = finite ? sum / (double)rows : NAN;
-    *accuracy = finite ? (double)correct / (double)rows : NAN;
+    *loss = finite ? sum / weight : NAN;
+    *accuracy = finite ? correct / weight : NAN;
 }
 
 static void fill_point(struct training *t, int i, bool complete)

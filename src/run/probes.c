@@ -2,11 +2,19 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "job/manifold.h"
 #include "probe/ace.h"
+#include "probe/circuit.h"
+#include "probe/manifold.h"
 
 #include <string.h>
 
 enum { AT_END = -1 };
+
+static bool wants_manifold(const struct spec *s)
+{
+    return s->probe_manifold.coordinates || s->probe_manifold.gradient || s->probe_manifold.winner;
+}
 
 enum status probes_check(const struct training *t)
 {
@@ -15,7 +23,8 @@ enum status probes_check(const struct training *t)
         return status_fail(STATUS_JOB, "probe.ace.layer is %lld, but the model has %d blocks: use 1 .. %d, or 0 for no "
                            "core", (long long)layer, model_layers(t->model), model_layers(t->model));
     const struct key_list *at = &t->spec->probe.at;
-    for (int i = 0; layer && i < at->count; i++)
+    const bool looks = layer || wants_manifold(t->spec) || t->spec->probe_circuit.budget > 0.0;
+    for (int i = 0; looks && i < at->count; i++)
         if (at->value[i] > (int64_t)t->steps)
             log_line(LOG_WARNING, "probe.at names step %lld, but the training ends after %llu", (long long)at->value[i],
                      (unsigned long long)t->steps);
@@ -64,10 +73,8 @@ static struct record_probe take(const struct ace *a, int64_t step)
         .coordinates = copy(a->coordinates, a->samples * rank), .activations = copy(a->activations, a->samples * d)};
 }
 
-enum status probes_look(struct training *t)
+static enum status look_ace(struct training *t)
 {
-    if (t->spec->probe_ace.layer == 0)
-        return STATUS_OK;
     struct ace a = {0};
     enum status status = ace_extract(t->model, t->task, t->spec, &a);
     if (status == STATUS_OK) {
@@ -76,5 +83,57 @@ enum status probes_look(struct training *t)
         r->probe[r->probes++] = take(&a, (int64_t)t->step);
     }
     ace_clear(&a);
+    return status;
+}
+
+/* ---- on the invariant manifold ---- */
+
+static enum status look_manifold(struct training *t)
+{
+    struct record *r = &t->record;
+    struct record_manifold m;
+    enum status status = manifold_look(t->spec, t->seed, t->task, t->model, &m);
+    if (status != STATUS_OK) {
+        manifold_clear(&m);
+        return status;
+    }
+    m.step = (int64_t)t->step;
+    r->manifold = memory_grow(r->manifold, (size_t)r->manifolds, (size_t)r->manifolds + 1, sizeof m);
+    r->manifold[r->manifolds++] = m;
+    return STATUS_OK;
+}
+
+static enum status look_circuit(struct training *t)
+{
+    struct record *r = &t->record;
+    struct record_circuit c = {0};
+    struct manifold *named;
+    enum status status = manifold_new(t->spec, &named);
+    if (status != STATUS_OK)
+        return status;
+    double *value = memory_new((size_t)named->coordinates, sizeof *value);
+    status = manifold_values(t->spec, t->model, value);
+    if (status == STATUS_OK)
+        status = circuit_find(t->spec, t->task, value, &c);
+    memory_free(value);
+    manifold_free(named);
+    if (status != STATUS_OK) {
+        circuit_clear(&c);
+        return status;
+    }
+    c.step = (int64_t)t->step;
+    r->circuit = memory_grow(r->circuit, (size_t)r->circuits, (size_t)r->circuits + 1, sizeof c);
+    r->circuit[r->circuits++] = c;
+    return STATUS_OK;
+}
+
+enum status probes_look(struct training *t)
+{
+    const struct spec *s = t->spec;
+    enum status status = s->probe_ace.layer ? look_ace(t) : STATUS_OK;
+    if (status == STATUS_OK && wants_manifold(s))
+        status = look_manifold(t);
+    if (status == STATUS_OK && s->probe_circuit.budget > 0.0)
+        status = look_circuit(t);
     return status == STATUS_OK ? status : status_context(status, "probe after step %llu", (unsigned long long)t->step);
 }

@@ -1,7 +1,7 @@
 /* state.c: the format of a training's state.
  *
  *     magic[8] version(u32)
- *     the record as far as it has grown (store/record_code.h): id, steps, wall_time, restarts, curves, probes
+ *     the record as far as it has grown (store/record_code.h): id, steps, wall_time, restarts, curves, probes, sets
  *     weights: bytes(u64), the model's flat array
  *     moments: bytes(u64), the optimiser's state
  *     XXH3-128 of all bytes before it
@@ -17,7 +17,7 @@
 #include <string.h>
 
 static const char magic[8] = "INVARRUN";
-enum { VERSION = 1, HEAD = sizeof magic + sizeof(uint32_t), TAIL = sizeof(struct hash) };
+enum { VERSION = 2, HEAD = sizeof magic + sizeof(uint32_t), TAIL = sizeof(struct hash) };
 
 static void write_block(struct text *out, const void *p, size_t bytes)
 {

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "job/job.h"
 #include "run/evaluate.h"
+#include "run/group.h"
 #include "run/probes.h"
 #include "run/state.h"
 #include "run/training.h"
@@ -32,7 +33,7 @@ static enum status open_training(struct training *t, const struct spec *spec, ui
         return status;
     t->optimizer = optimizer_new(t->model, spec);
     t->steps = task_steps(t->task);
-    t->batch = batch_new((int)task_batch_size(t->task), shape.length);
+    t->batch = batch_new_of((int)task_batch_size(t->task), shape);
     evaluate_open(t);
     return probes_check(t);
 }
@@ -49,7 +50,7 @@ static void close_training(struct training *t)
 
 static void start(struct training *t)
 {
-    t->record = (struct record){.seed = t->seed, .last_finite_step = -1};
+    t->record = (struct record){.seed = t->seed, .last_finite_step = -1, .emergence_step = NAN};
     memcpy(t->record.id, t->id, sizeof t->record.id);
     model_initialise(t->model, t->spec, t->seed);
 }
@@ -85,6 +86,8 @@ static void take_step(struct training *t)
         diverge(t);
         return;
     }
+    if (isnan(t->record.emergence_step) && r.loss < t->spec->probe_manifold.emerged_below)
+        t->record.emergence_step = (double)t->step;
     optimizer_step(t->optimizer, t->model, ++t->step);
     if (!model_is_finite(t->model))
         diverge(t);
@@ -98,17 +101,24 @@ static bool evaluation_due(const struct training *t)
     return t->step % every == 0 || t->step == t->steps;
 }
 
+static bool has_target(const struct training *t)
+{
+    return t->spec->train.target_accuracy > 0.0 || t->spec->train.target_loss > 0.0;
+}
+
 static bool at_target(const struct training *t)
 {
     const struct record_curves *c = &t->record.curves;
-    return c->accuracy_test[c->points - 1] >= t->spec->train.target_accuracy;
+    const double accuracy = t->spec->train.target_accuracy;
+    return accuracy > 0.0 ? c->accuracy_test[c->points - 1] >= accuracy
+                          : c->loss_train[c->points - 1] < t->spec->train.target_loss;
 }
 
-/* A point of the curves, and whether it ends the training. A target reached on a part of the test set counts when the
- * whole set confirms it. */
+/* A point of the curves, and whether it ends the training. A target reached on a part of a set counts when the whole
+ * set confirms it. */
 static void evaluate(struct training *t)
 {
-    bool last = t->step == t->steps, wanted = t->spec->train.target_accuracy > 0.0;
+    bool last = t->step == t->steps, wanted = has_target(t);
     evaluate_point(t, last);
     if (wanted && !last && at_target(t) && !evaluate_was_complete(t))
         evaluate_complete(t);
@@ -200,9 +210,22 @@ static void finish(struct training *t, struct record *record)
     *r = (struct record){0};
 }
 
+/* Alone, a run of a group has the bits that it has in company. */
+static enum status train_alone(const struct spec *spec, uint64_t seed, const struct train_control *control, struct record *record,
+                               enum train_end *end)
+{
+    struct group *g = group_new();
+    struct group_run run = {.spec = spec, .seed = seed, .record = record};
+    enum status status = group_train(g, &run, 1, control, NULL, end);
+    group_free(g);
+    return status == STATUS_OK && run.state == GROUP_FAILED ? STATUS_JOB : status;
+}
+
 enum status train_run(const struct spec *spec, uint64_t seed, const struct train_control *control,
                       const void *state, size_t n, struct record *record, enum train_end *end)
 {
+    if (group_fits(spec))
+        return train_alone(spec, seed, control, record, end);
     uint64_t mode = float_mode_flush();
     struct training t;
     enum status status = open_training(&t, spec, seed);
