@@ -11,7 +11,9 @@
 #include "mpi/signals.h"
 #include "mpi/trainer.h"
 #include "mpi/uplink.h"
+#include "run/group.h"
 #include "store/strikes.h"
+#include "store/wanted.h"
 
 #include <limits.h>
 #include <string.h>
@@ -80,10 +82,12 @@ static enum status look(const struct world *w, struct store *store, const struct
 
 /* The missing runs of other parts are not missing here. */
 static void count(struct launch_result *r, const struct plan *p, const struct launch_options *o, const int *outcome,
-                  bool *missing)
+                  const bool *wanted, bool *missing)
 {
     for (size_t t = 0; t < p->tiles; t++)
         for (size_t i = p->tile[t].first; i < p->tile[t].first + p->tile[t].count; i++) {
+            if (!wanted[i])
+                continue;
             if (!missing[i])
                 r->outcome[outcome[i]]++;
             else if (is_mine(o, t))
@@ -266,51 +270,125 @@ static enum status check_vanished(const struct store *store, const struct open_t
         n += !store_has_tile(store, open->cost[i].id);
     if (n == 0)
         return STATUS_OK;
-    return status_fail(STATUS_IO, "%s: %zu finished tile file%s vanished while the launch worked here: somebody removes files. Run "
-                       "the same command again", store_dir(store), n, n == 1 ? " has" : "s have");
+    return status_fail(
+        STATUS_IO,
+        "%s: %zu finished tile file%s vanished while the launch worked here: somebody removes files. Run "
+        "the same command again",
+        store_dir(store), n, n == 1 ? " has" : "s have");
+}
+
+/* ---- rounds: all at once, or the levels of a refined map one after another ---- */
+
+/* Which runs are wanted now, by what rank 0 sees. */
+static enum status want(const struct world *w, struct store *store, const struct job *job, const int *outcome,
+                        bool *wanted, int *level)
+{
+    size_t runs = job_runs(job);
+    enum status status = w->rank == 0 || !job->order ? wanted_runs(store, job, outcome, wanted, level) : STATUS_OK;
+    status = agree_root(w->comm, 0, status);
+    if (status != STATUS_OK || !job->order)
+        return status;
+    MPI_Bcast(level, 1, MPI_INT, 0, w->comm);
+    for (size_t first = 0; first < runs; first += INT_MAX / 2) {
+        size_t n = runs - first < INT_MAX / 2 ? runs - first : INT_MAX / 2;
+        MPI_Bcast(wanted + first, (int)n, MPI_C_BOOL, 0, w->comm);
+    }
+    return STATUS_OK;
+}
+
+/* What a round works with. */
+struct round {
+    struct plan *plan;
+    int *outcome;
+    bool *missing, *wanted;
+    int level;
+    bool trained;                    /* there was something to train */
+};
+
+static void say_level(const struct world *w, const struct job *job, const struct round *r, size_t missing)
+{
+    if (w->rank == 0 && job->order && missing)
+        log_line(LOG_INFO, "level %d of the refined map: %zu runs to train", r->level, missing);
+}
+
+/* Trains what is wanted and missing.   fails: as launch_train */
+static enum status go_round(struct world *w, struct store *store, const struct job *job, const struct launch_options *all,
+                            struct launch_result *result, struct round *r)
+{
+    size_t runs = job_runs(job);
+    enum status status = look(w, store, job, r->outcome);
+    if (status == STATUS_OK)
+        status = want(w, store, job, r->outcome, r->wanted, &r->level);
+    if (status != STATUS_OK)
+        return status;
+    *result = (struct launch_result){0};
+    for (size_t i = 0; i < runs; i++) {
+        r->missing[i] = r->wanted[i] &&
+                        (r->outcome[i] < 0 || (all->retry_failed && !r->trained && r->outcome[i] == OUTCOME_FAILED));
+        result->runs += r->wanted[i];
+    }
+    count(result, r->plan, all, r->outcome, r->wanted, r->missing);
+    say_level(w, job, r, result->missing);
+    if (w->rank == 0)
+        tidy(store, r->plan, all, r->missing);
+    struct open_tiles open = open_tiles(r->plan, r->missing, store_dir(store));
+    struct trainer trainer = {.job = job, .plan = r->plan, .store = store, .rank = w->rank, .missing = r->missing,
+                              .open = open.tile, .group = group_new()};
+    r->trained = open.count > 0;
+    if (open.count)
+        status = train_open(w, &trainer, &open, all, result);
+    group_free(trainer.group);
+    if (w->rank == 0) {
+        count_elsewhere(result, store, r->plan, all);
+        if (status == STATUS_OK)
+            status = check_vanished(store, &open, result);
+        if (result->missing == 0 && status == STATUS_OK)
+            tidy(store, r->plan, all, NULL);
+        strikes_tidy(store);
+    }
+    status = agree_root(w->comm, 0, status);
+    open_tiles_free(&open);
+    return status;
+}
+
+/* Whether another level may follow: the one at hand is complete, and nobody is lost. */
+static bool goes_on(struct world *w, const struct job *job, const struct launch_result *result, const struct round *r)
+{
+    int more = job->order && r->trained && result->missing == 0 && !result->ranks_lost && !result->tiles_quarantined;
+    if (w->broken)
+        return false;
+    MPI_Bcast(&more, 1, MPI_INT, 0, w->comm);
+    return more != 0;
 }
 
 enum status launch_train(struct world *w, struct store *store, const struct job *job,
                          const struct launch_options *options, struct launch_result *result)
 {
     size_t runs = job_runs(job);
-    *result = (struct launch_result){.runs = runs};
-    int *outcome = memory_new(runs + 1, sizeof *outcome);
-    bool *missing = memory_new(runs + 1, sizeof *missing);
-    struct plan *plan = plan_new(job);
+    struct round r = {.plan = plan_new(job), .outcome = memory_new(runs + 1, sizeof *r.outcome),
+                      .missing = memory_new(runs + 1, sizeof *r.missing), .wanted = memory_new(runs + 1, sizeof *r.wanted)};
     struct launch_options all = *options;
-    enum status status = limits_check(w, plan, w->rank == 0 ? store_dir(store) : ".");
-    if (status == STATUS_OK)
-        status = look(w, store, job, outcome);
+    *result = (struct launch_result){.runs = runs};
+    enum status status = limits_check(w, r.plan, w->rank == 0 ? store_dir(store) : ".");
     if (status != STATUS_OK)
         goto out;
     MPI_Bcast(&all, sizeof all, MPI_BYTE, 0, w->comm);
-    for (size_t i = 0; i < runs; i++)
-        missing[i] = outcome[i] < 0 || (all.retry_failed && outcome[i] == OUTCOME_FAILED);
-    count(result, plan, &all, outcome, missing);
-    if (w->rank == 0 && all.retry_quarantined)
-        for (size_t t = 0; t < plan->tiles; t++)
-            strikes_clear(store, plan->tile[t].id);
-    if (w->rank == 0)
-        tidy(store, plan, &all, missing);
-    struct open_tiles open = open_tiles(plan, missing, store_dir(store));
-    struct trainer trainer = {.job = job, .plan = plan, .store = store, .rank = w->rank, .missing = missing,
-                              .open = open.tile};
-    if (open.count)
-        status = train_open(w, &trainer, &open, &all, result);
-    if (w->rank == 0) {
-        count_elsewhere(result, store, plan, &all);
-        if (status == STATUS_OK)
-            status = check_vanished(store, &open, result);
-        if (result->missing == 0 && status == STATUS_OK)
-            tidy(store, plan, &all, NULL);
-        strikes_tidy(store);
+    if (job->order && all.parts) {
+        status = status_fail(
+            STATUS_USAGE, "a refined map cannot be trained in parts: what comes next depends on all that came before; "
+                          "start one launch");
+        goto out;
     }
-    status = agree_root(w->comm, 0, status);
-    open_tiles_free(&open);
+    if (w->rank == 0 && all.retry_quarantined)
+        for (size_t t = 0; t < r.plan->tiles; t++)
+            strikes_clear(store, r.plan->tile[t].id);
+    do
+        status = go_round(w, store, job, &all, result, &r);
+    while (status == STATUS_OK && goes_on(w, job, result, &r));
 out:
-    plan_free(plan);
-    memory_free(missing);
-    memory_free(outcome);
+    plan_free(r.plan);
+    memory_free(r.outcome);
+    memory_free(r.missing);
+    memory_free(r.wanted);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "mpi/tile_checkpoint.h"
+#include "run/group.h"
 #include "run/train.h"
 #include "store/strikes.h"
 
@@ -98,7 +99,7 @@ static void make_failed(struct record *r, const char *id, uint64_t seed, const c
 {
     *r = (struct record){.seed = seed, .outcome = OUTCOME_FAILED, .last_finite_step = -1, .loss_train = NAN,
                          .loss_test = NAN, .accuracy_train = NAN, .accuracy_test = NAN, .element_size = 4,
-                         .error = memory_text(why)};
+                         .emergence_step = NAN, .error = memory_text(why)};
     memcpy(r->id, id, sizeof r->id);
 }
 
@@ -225,6 +226,94 @@ static bool checkpoint_due(const struct tile_work *t)
     return clock_now() - t->saved >= t->trainer->job->spec.store.checkpoint_every;
 }
 
+/* ---- runs that are trained side by side (run/group.h) ---- */
+
+/* At most so many at once: each needs its keys in memory. */
+#define GROUP_RUNS_MAX 2048
+
+struct company {
+    struct tile_work *work;
+    size_t n, *number;               /* in the tile */
+    struct spec *spec;
+    struct group_run *run;
+};
+
+static bool company_should_stop(void *context) { return worker_should_stop(((struct company *)context)->work->worker); }
+
+static void company_finished(void *context, size_t i)
+{
+    struct company *c = context;
+    ended(c->work, c->number[i], false);
+    worker_progress(c->work->worker, c->work->done, c->work->wanted, 0.0);
+}
+
+static bool has_company(const struct tile_work *t, size_t i)
+{
+    struct spec *spec = memory_new(1, sizeof *spec);
+    uint64_t seed;
+    job_run(t->trainer->job, t->tile->first + i, spec, &seed);
+    bool fits = group_fits(spec);
+    memory_free(spec);
+    return fits;
+}
+
+/* Gathers run `first`, which fits, and the missing ones behind it that do. */
+static void gather_company(struct tile_work *t, size_t first, struct company *c)
+{
+    const struct trainer *r = t->trainer;
+    const size_t left = t->tile->count - first, room = left < GROUP_RUNS_MAX ? left : GROUP_RUNS_MAX;
+    *c = (struct company){.work = t, .number = memory_new(room, sizeof *c->number), .spec = memory_new(room, sizeof *c->spec),
+                          .run = memory_new(room, sizeof *c->run)};
+    for (size_t i = first; i < t->tile->count && c->n < room; i++) {
+        if (t->have[i] || !is_missing(t, i))
+            continue;
+        struct group_run *run = &c->run[c->n];
+        job_run(r->job, t->tile->first + i, &c->spec[c->n], &run->seed);
+        if (!group_fits(&c->spec[c->n]))
+            return;
+        run->spec = &c->spec[c->n];
+        run->record = &t->record[i];
+        c->number[c->n++] = i;
+    }
+}
+
+static void drop_company(struct company *c)
+{
+    memory_free(c->number);
+    memory_free(c->spec);
+    memory_free(c->run);
+}
+
+static void record_failed(struct company *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->run[i].state == GROUP_FAILED) {
+            char id[HASH_TEXT];
+            job_run_id(c->run[i].spec, c->run[i].seed, id);
+            make_failed(c->run[i].record, id, c->run[i].seed, status_text());
+            ended(c->work, c->number[i], false);
+        }
+}
+
+/* Trains run `first` of the tile with its company. */
+static enum work_end train_together(struct tile_work *t, size_t first)
+{
+    struct company c;
+    gather_company(t, first, &c);
+    struct train_control control = {.context = &c, .should_stop = company_should_stop};
+    enum train_end how;
+    enum status status = group_train(t->trainer->group, c.run, c.n, &control, company_finished, &how);
+    if (status == STATUS_OK)
+        record_failed(&c);
+    else
+        worker_failed_text(t->worker, status_text());
+    enum work_end end = status != STATUS_OK ? WORK_FAILED : how == TRAIN_STOPPED ? WORK_RETURNED : WORK_FINISHED;
+    drop_company(&c);
+    if (end == WORK_RETURNED)
+        checkpoint(t, NULL, 0);
+    return end;
+}
+
 static enum work_end train_all(struct tile_work *t)
 {
     bool fresh = false;      /* runs have finished since the last checkpoint */
@@ -240,7 +329,7 @@ static enum work_end train_all(struct tile_work *t)
             checkpoint(t, NULL, 0);
             fresh = false;
         }
-        enum work_end end = train(t, i);
+        enum work_end end = has_company(t, i) ? train_together(t, i) : train(t, i);
         if (end != WORK_FINISHED)
             return end;
         fresh = true;

@@ -5,6 +5,7 @@
 #include "job/job.h"
 #include "job/plan.h"
 #include "mpi/worker.h"
+#include "run/group.h"
 #include "store/store.h"
 
 struct trainer {
@@ -14,6 +15,7 @@ struct trainer {
     int rank;                /* of this process */
     const bool *missing;     /* [runs of the job] to be trained */
     const size_t *open;      /* open tile -> tile of the plan */
+    struct group *group;     /* for runs that are trained side by side */
 };
 
 /* For struct work, with a struct trainer as context.

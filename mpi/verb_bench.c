@@ -6,6 +6,7 @@
 #include "base/version.h"
 #include "kern/kern.h"
 #include "run/bench.h"
+#include "run/group.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -110,20 +111,78 @@ static enum status bench_one(const struct options *o, enum bench_model m)
     return status;
 }
 
-static enum status bench_job(struct session *s)
+/* ---- runs that are trained side by side ---- */
+
+#define GROUP_POINTS 1024            /* at most so many of the job's runs are trained */
+
+static void print_group(const struct options *o, const char *name, const struct bench_group *r)
 {
-    struct spec spec;
-    uint64_t seed;
+    const double points = (double)r->points, step = 1e6 * r->seconds / r->steps;
+    if (o->json) {
+        struct text t = {0};
+        text_add(&t, "{\"model\": ");
+        text_add_json(&t, name);
+        printf("%s, \"points\": %zu, \"operations\": %zu, \"slots\": %zu, \"build_ms\": %.3f, \"steps\": %.0f, \"step_us\": %.5f, "
+               "\"point_ms\": %.5f, \"points_per_second\": %.1f, \"isa\": \"%s\"}\n", text_string(&t), r->points, r->operations,
+               r->slots, r->build_ms, r->steps, step, 1e3 * r->seconds / points, points / r->seconds, kern_isa_name());
+        text_free(&t);
+        return;
+    }
+    printf("%s, runs of manifold models side by side: program of the loss and its gradient, us per step and point\n"
+           "%-16s %8s %10s %8s %9s %11s %9s %10s %10s\n%-16s %8zu %10zu %8zu %9.3f %11.0f %9.4f %10.4f %10.0f\n", kern_isa_name(),
+           "job", "points", "operations", "slots", "build ms", "steps", "us/step", "ms/point", "points/s", name, r->points,
+           r->operations, r->slots, r->build_ms, r->steps, step, 1e3 * r->seconds / points, points / r->seconds);
+}
+
+/* Runs spread evenly over the job, from their starts to their ends. */
+static enum status bench_together(struct session *s)
+{
+    const size_t all = job_runs(s->job), n = all < GROUP_POINTS ? all : GROUP_POINTS;
+    struct spec *spec = memory_new(n, sizeof *spec);
+    uint64_t *seed = memory_new(n, sizeof *seed);
+    struct bench_group r;
+    for (size_t i = 0; i < n; i++)
+        job_run(s->job, i * all / n, &spec[i], &seed[i]);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < n && status == STATUS_OK; i++)
+        if (!group_fits(&spec[i]))
+            status = status_fail(STATUS_JOB, "bench measures runs of one kind: some of this job's are trained side by side, others "
+                                 "are not");
+    if (status == STATUS_OK)
+        status = bench_group(spec, seed, n, &r);
+    if (status == STATUS_OK)
+        print_group(s->options, s->job->name, &r);
+    memory_free(spec);
+    memory_free(seed);
+    return status;
+}
+
+static enum status bench_alone(struct session *s, const struct spec *spec, uint64_t seed)
+{
     struct bench_subject b;
-    enum status status = verbs_read_job(s);
-    if (status != STATUS_OK)
-        return status;
-    job_run(s->job, 0, &spec, &seed);
-    status = bench_subject_run(&spec, seed, &b);
+    enum status status = bench_subject_run(spec, seed, &b);
+    if (!s->options->json && !s->options->dump)
+        print_head();
     if (status == STATUS_OK)
         status = both_orders(s->options, &b, s->job->name);
     bench_subject_clear(&b);
     return status;
+}
+
+static enum status bench_job(struct session *s)
+{
+    struct spec spec;
+    uint64_t seed;
+    enum status status = verbs_read_job(s);
+    if (status != STATUS_OK)
+        return status;
+    job_run(s->job, 0, &spec, &seed);
+    if (!group_fits(&spec))
+        return bench_alone(s, &spec, seed);
+    if (s->options->dump)
+        return status_fail(STATUS_USAGE, "--dump takes the steps of a model that is trained by itself: this job's runs are trained "
+                           "side by side");
+    return bench_together(s);
 }
 
 static enum status show_peak(const struct options *o)
@@ -179,6 +238,11 @@ enum status verbs_bench(struct session *s)
         return show_peak(o);
     if (what && !strcmp(what, "gemm"))
         return show_gemm(o);
+    bool of_ours = !what;
+    for (int m = 0; m < BENCH_MODEL_COUNT && what; m++)
+        of_ours |= !strcmp(what, bench_model_name((enum bench_model)m));
+    if (!of_ours)
+        return bench_job(s);
     if (!o->json && !o->dump)
         print_head();
     enum status status = STATUS_OK;
@@ -186,8 +250,6 @@ enum status verbs_bench(struct session *s)
         if (what && strcmp(what, bench_model_name((enum bench_model)m)))
             continue;
         status = bench_one(o, (enum bench_model)m);
-        if (what)
-            return status;
     }
-    return what ? bench_job(s) : status;
+    return status;
 }

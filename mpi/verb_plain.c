@@ -8,6 +8,7 @@
 #include "mpi/limits.h"
 #include "model/model.h"
 #include "model/planner.h"
+#include "run/group.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,11 +85,15 @@ static enum status explain(const struct job *job)
         struct model *m;
         struct text text = {0};
         job_run(job, run, &spec, &seed);
-        status = model_open(&spec, task_shape_of(&spec), &m);
-        if (status != STATUS_OK)
-            break;
-        planner_print(model_plan(m), &text);
-        model_free(m);
+        if (group_fits(&spec)) {
+            text_add(&text, "  one straight-line program for all points (`invar bench JOB` counts it)\n");
+        } else {
+            status = model_open(&spec, task_shape_of(&spec), &m);
+            if (status != STATUS_OK)
+                break;
+            planner_print(model_plan(m), &text);
+            model_free(m);
+        }
         if (!strcmp(text_string(&text), text_string(&last))) {
             text_free(&text);
             continue;
@@ -115,7 +120,8 @@ static enum status print_store(struct session *s)
         there += outcome[i] >= 0;
     memory_free(outcome);
     if (status == STATUS_OK)
-        printf("store           %zu of %zu runs are in %s, %zu to train\n", there, runs, s->dir, runs - there);
+        printf(s->job->order ? "store           %zu of at most %zu runs are in %s\n" : "store           %zu of %zu runs are in %s, %zu to train\n",
+               there, runs, s->dir, runs - there);
     return status;
 }
 

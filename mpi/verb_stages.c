@@ -14,6 +14,7 @@
 #include "mpi/signals.h"
 #include "probe/ace.h"
 #include "run/train.h"
+#include "store/wanted.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -230,14 +231,20 @@ static enum status gather_all(struct session *s)
 
 static enum status say_missing(struct session *s)
 {
-    size_t runs = job_runs(s->job), missing = 0;
-    int damaged = 0, *outcome = memory_new(runs + 1, sizeof *outcome);
+    size_t all = job_runs(s->job), runs = 0, missing = 0;
+    int damaged = 0, level, *outcome = memory_new(all + 1, sizeof *outcome);
+    bool *wanted = memory_new(all + 1, sizeof *wanted);
     enum status status = store_scan(s->store, s->job, outcome, &damaged);
-    for (size_t i = 0; i < runs && status == STATUS_OK; i++)
-        missing += outcome[i] < 0;
+    if (status == STATUS_OK)
+        status = wanted_runs(s->store, s->job, outcome, wanted, &level);
+    for (size_t i = 0; i < all && status == STATUS_OK; i++) {
+        runs += wanted[i];
+        missing += wanted[i] && outcome[i] < 0;
+    }
     if (missing)
         log_line(LOG_WARNING, "%zu of %zu runs are missing; gather goes on with the others (train %s to get them)", missing,
                  runs, s->job->path);
+    memory_free(wanted);
     memory_free(outcome);
     return status;
 }

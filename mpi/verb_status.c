@@ -9,6 +9,7 @@
 #include "mpi/progress.h"
 #include "mpi/run_name.h"
 #include "store/strikes.h"
+#include "store/wanted.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,22 +24,26 @@ struct counts {
     int launches;                             /* at work in the folder */
 };
 
-/* Every run is exactly one of done, failed, running, quarantined, missing; diverged ones are among the done. */
-enum state { DONE, FAILED, RUNNING, QUARANTINED, MISSING };
+/* Every run is exactly one of done, failed, running, quarantined, missing, and, in a refined map, unwanted; diverged
+ * ones are among the done. */
+enum state { DONE, FAILED, RUNNING, QUARANTINED, MISSING, UNWANTED };
 
 /* What one look at the folder shows. */
 struct view {
     struct counts counts;
+    size_t runs;                 /* of the job; counts.total are those that are wanted */
+    bool *wanted;                /* [runs] */
     int *outcome;                /* [runs] -1: the store lacks it */
     enum state *state;           /* [runs] */
 };
 
 static void judge_outcomes(struct view *v)
 {
-    for (size_t i = 0; i < v->counts.total; i++) {
+    for (size_t i = 0; i < v->runs; i++) {
         int o = v->outcome[i];
-        v->state[i] = o < 0 ? MISSING : o == OUTCOME_FAILED ? FAILED : DONE;
-        v->counts.diverged += o == OUTCOME_DIVERGED;
+        v->counts.total += v->wanted[i];
+        v->state[i] = !v->wanted[i] ? UNWANTED : o < 0 ? MISSING : o == OUTCOME_FAILED ? FAILED : DONE;
+        v->counts.diverged += v->wanted[i] && o == OUTCOME_DIVERGED;
     }
 }
 
@@ -77,8 +82,9 @@ static void count_states(struct view *v)
     struct counts *c = &v->counts;
     size_t *of[] = {[DONE] = &c->done, [FAILED] = &c->failed, [RUNNING] = &c->running, [QUARANTINED] = &c->quarantined,
                     [MISSING] = &c->missing};
-    for (size_t i = 0; i < c->total; i++)
-        (*of[v->state[i]])++;
+    for (size_t i = 0; i < v->runs; i++)
+        if (v->state[i] != UNWANTED)
+            (*of[v->state[i]])++;
 }
 
 /* Without a launch at work only its rate is believed. */
@@ -112,7 +118,8 @@ static void add_number(struct text *t, const char *key, double value)
 
 static bool listed(const struct options *o, enum state state)
 {
-    return (o->missing && state >= RUNNING) || (o->failed && state == FAILED) || (o->quarantined && state == QUARANTINED);
+    return (o->missing && state >= RUNNING && state != UNWANTED) || (o->failed && state == FAILED) ||
+           (o->quarantined && state == QUARANTINED);
 }
 
 /* Why a run FAILED, or what was left of the last rank that died over its tile; "" when there is nothing. memory_free */
@@ -173,7 +180,7 @@ static void add_run(struct text *t, const struct session *s, const struct view *
 static void add_list(struct text *t, const struct session *s, const struct view *v)
 {
     const char *separator = "";
-    for (size_t run = 0; run < v->counts.total; run++)
+    for (size_t run = 0; run < v->runs; run++)
         if (listed(s->options, v->state[run])) {
             text_add(t, "%s", separator);
             add_run(t, s, v, run);
@@ -220,10 +227,14 @@ static void add_text(struct text *t, const struct session *s, const struct view 
 static enum status look(const struct session *s, struct counts *c, struct text *t)
 {
     size_t runs = job_runs(s->job);
-    int damaged = 0;
-    struct view v = {.counts.total = runs, .outcome = memory_new(runs + 1, sizeof *v.outcome),
+    int damaged = 0, level;
+    struct view v = {.runs = runs,
+                     .wanted = memory_new(runs + 1, sizeof *v.wanted),
+                     .outcome = memory_new(runs + 1, sizeof *v.outcome),
                      .state = memory_new(runs + 1, sizeof *v.state)};
     enum status status = store_scan(s->store, s->job, v.outcome, &damaged);
+    if (status == STATUS_OK)
+        status = wanted_runs(s->store, s->job, v.outcome, v.wanted, &level);
     if (status == STATUS_OK) {
         judge(&v, s);
         (s->options->json ? add_json : add_text)(t, s, &v);
@@ -231,6 +242,7 @@ static enum status look(const struct session *s, struct counts *c, struct text *
     }
     memory_free(v.outcome);
     memory_free(v.state);
+    memory_free(v.wanted);
     return status;
 }
 

@@ -282,6 +282,7 @@ static enum status train_again(const struct session *s, size_t run, const struct
         return status;
     /* A FAILED record says no more than why. */
     *now = (struct record){.seed = seed, .outcome = OUTCOME_FAILED, .last_finite_step = stored->last_finite_step,
+                           .emergence_step = stored->emergence_step,
                            .loss_train = stored->loss_train, .loss_test = stored->loss_test,
                            .accuracy_train = stored->accuracy_train, .accuracy_test = stored->accuracy_test,
                            .element_size = stored->element_size, .error = memory_text(status_text())};
