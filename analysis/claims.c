@@ -93,6 +93,25 @@ static int indexed_dimension(const struct values *v)
     return found;
 }
 
+/* The component of this name; its names are in a variable coordinate_name of the file. */
+static struct values *by_label(struct scope *s, struct ncfile *f, const struct claim_node *node, const struct values *v)
+{
+    int d = values_dimension(v, "direction"), found = -1;
+    if (d < 0 || !ncfile_has(f, "coordinate_name"))
+        return unknown(s, memory_format("\"%s\" has no components with names: leave out [%s]", node->name, node->label));
+    size_t n;
+    char **name = ncfile_get_texts(f, "coordinate_name", &n);
+    for (size_t i = 0; i < n; i++) {
+        if (!strcmp(name[i], node->label))
+            found = (int)i;
+        memory_free(name[i]);
+    }
+    memory_free(name);
+    if (found < 0 || (size_t)found >= v->length[d])
+        return unknown(s, memory_format("no coordinate is named %s", node->label));
+    return values_at(s->arena, v, d, (size_t)found);
+}
+
 static struct values *look_up(struct scope *s, const struct claim_node *node, const char *compared_with)
 {
     struct ncfile *f = file_of(s, node->name);
@@ -106,6 +125,8 @@ static struct values *look_up(struct scope *s, const struct claim_node *node, co
     struct values *v = values_load(s->arena, f, node->name);
     if (!v)
         return unknown(s, memory_format("\"%s\" cannot be read", node->name));
+    if (node->label)
+        return by_label(s, f, node, v);
     if (node->index < 0)
         return v;
     int d = indexed_dimension(v);
@@ -123,6 +144,7 @@ static double subtract(double x, double y) { return x - y; }
 static double multiply(double x, double y) { return x * y; }
 static double divide(double x, double y) { return x / y; }
 static double magnitude(double x, double y) { return fabs(x) + y; }
+static double logarithm(double x, double y) { return x > 0 ? log(x) + y : (double)NAN; }
 static double truth(int holds, double x, double y) { return isnan(x) || isnan(y) ? (double)NAN : (double)holds; }
 static double equal(double x, double y) { return truth(x == y, x, y); }
 static double differ(double x, double y) { return truth(x != y, x, y); }
@@ -150,6 +172,12 @@ static struct values *call(struct scope *s, const struct claim_node *node)
         return NULL;
     if (!strcmp(node->name, "abs"))
         return values_combine(s->arena, v, values_number(s->arena, 0), magnitude);
+    if (!strcmp(node->name, "log"))
+        return values_combine(s->arena, v, values_number(s->arena, 0), logarithm);
+    if (!strcmp(node->name, "slope")) {
+        struct values *x = evaluate(s, node->b, NULL);
+        return x ? values_slope(s->arena, v, x) : NULL;
+    }
     struct values *r = values_reduce(s->arena, v, node->name);
     return r ? r : unknown(s, memory_format("no function \"%s\"", node->name));
 }

@@ -1,4 +1,4 @@
-#include "analysis/figures.h"
+#include "analysis/figures_map.h"
 
 #include "analysis/gnuplot.h"
 #include "base/memory.h"
@@ -264,6 +264,7 @@ struct figures figures_make(const struct results *r)
     accuracy_curves(&f, r);
     figures_core(&f, r);
     figures_pairs(&f, r);
+    figures_winner(&f, r, NULL);
     figures_map(&f, r);
     return f;
 }

@@ -1,4 +1,4 @@
-#include "analysis/figures.h"
+#include "analysis/figures_map.h"
 
 #include "analysis/gnuplot.h"
 #include "analysis/variables.h"
@@ -12,23 +12,6 @@
 /* Panels of a map over more than two axes, and tick labels of an axis. */
 #define PANELS 6
 #define TICS 8
-
-/* One axis of a map as drawn: where its cells lie. */
-struct scale {
-    const struct axis *axis;
-    size_t n;
-    double *value;               /* [n] ascending */
-    double *at, *edge;           /* [n] middles and [n + 1] borders, in the coordinates of the plot */
-    int is_log;
-};
-
-/* A map of the job: x is the last axis, y the one before it (none: one row); a panel for each point of the others. */
-struct map {
-    const struct results *r;
-    struct scale scale[JOB_AXES_MAX];
-    int axes;
-    size_t nx, ny, panels, shown;
-};
 
 /* Values at equal distances, or equal ratios where the job asked for a logarithmic axis, stand where they belong;
  * choices and irregular lists stand side by side. */
@@ -69,7 +52,7 @@ static struct scale scale_open(const struct results *r, const struct axis *axis)
     return s;
 }
 
-static void map_close(struct map *m)
+void map_close(struct map *m)
 {
     for (int a = 0; a < m->axes; a++) {
         memory_free(m->scale[a].value);
@@ -78,7 +61,7 @@ static void map_close(struct map *m)
     }
 }
 
-static struct map map_open(const struct results *r)
+struct map map_open(const struct results *r)
 {
     struct map m = {.r = r, .axes = r->job->axes, .nx = 1, .ny = 1, .panels = 1};
     for (int a = 0; a < m.axes; a++) {
@@ -94,8 +77,8 @@ static struct map map_open(const struct results *r)
     return m;
 }
 
-static const struct scale *scale_x(const struct map *m) { return &m->scale[m->axes - 1]; }
-static const struct scale *scale_y(const struct map *m) { return m->axes > 1 ? &m->scale[m->axes - 2] : NULL; }
+const struct scale *map_x(const struct map *m) { return &m->scale[m->axes - 1]; }
+const struct scale *map_y(const struct map *m) { return m->axes > 1 ? &m->scale[m->axes - 2] : NULL; }
 
 /* ---- axes of the plot ---- */
 
@@ -109,7 +92,7 @@ static void add_position(struct text *t, const struct scale *s, size_t i)
 }
 
 /* `letter` is x or y. */
-static void set_axis(struct text *p, char letter, const struct scale *s)
+void map_set_axis(struct text *p, char letter, const struct scale *s)
 {
     struct text tics = {0};
     for (size_t i = 0, every = (s->n + TICS - 1) / TICS; i < s->n; i += every) {
@@ -117,21 +100,23 @@ static void set_axis(struct text *p, char letter, const struct scale *s)
         add_position(&tics, s, i);
         text_add(&tics, "' %.10g", s->at[i]);
     }
+    const int plain = !s->is_log && s->n > 2 * TICS && regular(s);      /* round numbers rather than points of the axis */
     const char *unit = s->axis->key->unit;
     int is_number = variables_axis_word(s->axis, s->value[0]) == NULL;
     text_add(p, is_number ? "set %clabel '%s [%s]' noenhanced\n" : "set %clabel '%s' noenhanced\n", letter,
              s->axis->key->path, unit && *unit ? unit : "1");
-    text_add(p, "%sset logscale %c\nset %crange [%.10g:%.10g]\nset %ctics (%s)\n", s->is_log ? "" : "un", letter, letter,
-             s->edge[0], s->edge[s->n], letter, text_string(&tics));
+    text_add(p, "%sset logscale %c\nset %crange [%.10g:%.10g]\nset %ctics ", s->is_log ? "" : "un", letter, letter, s->edge[0],
+             s->edge[s->n], letter);
+    text_add(p, plain ? "autofreq\n" : "(%s)\n", text_string(&tics));
     text_free(&tics);
 }
 
 static void set_axes(struct text *p, const struct map *m)
 {
     text_add(p, "unset grid\nset border 15 lc rgb '#444444'\nset tics out\n");
-    set_axis(p, 'x', scale_x(m));
-    if (scale_y(m))
-        set_axis(p, 'y', scale_y(m));
+    map_set_axis(p, 'x', map_x(m));
+    if (map_y(m))
+        map_set_axis(p, 'y', map_y(m));
     else
         text_add(p, "set yrange [0:1]\nunset ytics\nunset ylabel\n");
 }
@@ -149,24 +134,36 @@ static void add_panel_title(struct text *t, const struct map *m, size_t k)
 
 /* ---- cells ---- */
 
-/* Rows "x y xlow xhigh ylow yhigh value missing" of panel k. In gnuplot an expression with a NaN in it is undefined, so
- * that a value is missing is a column of its own. */
-static void add_cells(struct text *t, const struct map *m, const char *name, size_t k, const double *value)
+/* More points than can be told apart are thinned out, or put together where neighbours are equal. */
+#define MERGED_FROM 2500
+#define SIDE_MAX 200
+
+static int are_equal(double a, double b) { return a == b || (!isfinite(a) && !isfinite(b)); }
+
+/* In gnuplot an expression with a NaN in it is undefined, so that a value is missing is a column of its own. */
+void map_add_cells(struct text *t, const struct map *m, const char *name, size_t k, const double *value, enum map_values kind)
 {
-    const struct scale *x = scale_x(m), *y = scale_y(m);
+    const struct scale *x = map_x(m), *y = map_y(m);
+    const size_t most = m->nx > m->ny ? m->nx : m->ny, thin = kind == MAP_NUMBERS ? (most + SIDE_MAX - 1) / SIDE_MAX : 1;
+    const int merge = kind == MAP_FLAGS && m->nx * m->ny > MERGED_FROM;
     text_add(t, "$%s%zu << EOD\n", name, k);
-    for (size_t j = 0; j < m->ny; j++)
-        for (size_t i = 0; i < m->nx; i++) {
-            text_add(t, "%.8g %.8g %.8g %.8g %.8g %.8g", x->at[i], y ? y->at[j] : 0.5, x->edge[i], x->edge[i + 1],
-                     y ? y->edge[j] : 0.0, y ? y->edge[j + 1] : 1.0);
-            figures_add_value(t, value[(k * m->ny + j) * m->nx + i]);
-            text_add(t, " %d\n", !isfinite(value[(k * m->ny + j) * m->nx + i]));
+    for (size_t j = 0; j < m->ny; j += thin)
+        for (size_t i = 0, next; i < m->nx; i = next) {
+            const double *row = value + (k * m->ny + j) * m->nx;
+            const size_t above = j + thin < m->ny ? j + thin : m->ny;
+            next = i + thin < m->nx ? i + thin : m->nx;
+            while (merge && next < m->nx && are_equal(row[i], row[next]))
+                next++;
+            text_add(t, "%.8g %.8g %.8g %.8g %.8g %.8g", x->at[i], y ? y->at[j] : 0.5, x->edge[i], x->edge[next],
+                     y ? y->edge[j] : 0.0, y ? y->edge[above] : 1.0);
+            figures_add_value(t, row[i]);
+            text_add(t, " %d\n", !isfinite(row[i]));
         }
     text_add(t, "EOD\n");
 }
 
 /* Size of a figure with all its panels. */
-static void size_of(const struct map *m, int *width, int *height, int *columns)
+void map_size(const struct map *m, int *width, int *height, int *columns)
 {
     *columns = m->shown == 1 ? 1 : m->shown <= 4 ? 2 : 3;
     int rows = ((int)m->shown + *columns - 1) / *columns, tall = m->axes == 1 ? 210 : 430;
@@ -174,14 +171,14 @@ static void size_of(const struct map *m, int *width, int *height, int *columns)
     *height = m->shown == 1 ? tall : 340 * rows;
 }
 
-static void begin_panels(struct text *p, const struct map *m, int columns)
+void map_begin_panels(struct text *p, const struct map *m, int columns)
 {
     if (m->shown > 1)
         text_add(p, "set multiplot layout %d,%d\n", ((int)m->shown + columns - 1) / columns, columns);
     set_axes(p, m);
 }
 
-static void begin_panel(struct text *p, const struct map *m, size_t k)
+void map_begin_panel(struct text *p, const struct map *m, size_t k)
 {
     struct text title = {0};
     add_panel_title(&title, m, k);
@@ -191,10 +188,44 @@ static void begin_panel(struct text *p, const struct map *m, size_t k)
     text_free(&title);
 }
 
-static void caption_panels(struct text *caption, const struct map *m)
+void map_caption_panels(struct text *caption, const struct map *m)
 {
     if (m->shown < m->panels)
         text_add(caption, " The first %zu of %zu points of the further axes; all are in phase_map.nc.", m->shown, m->panels);
+}
+
+/* ---- flags ---- */
+
+static void plot_flag_panel(struct text *p, const struct map *m, size_t k, int words, const char *const *word,
+                            const char *const *colour)
+{
+    const char *border = m->nx * m->ny > MERGED_FROM ? "noborder" : "border lc rgb '#ffffff'";
+    map_begin_panel(p, m, k);
+    for (int i = 0; i < words; i++)
+        text_add(p, ", '' using ($7 == %d ? $1 : NaN):2:3:4:5:6 with boxxyerror fc rgb '%s' lw 0.5 fs solid %s notitle",
+                 i, colour[i], border);
+    for (int i = 0; i < words && k == 0; i++)
+        text_add(p, ", NaN with boxes fc rgb '%s' fs solid title '%s' noenhanced", colour[i], word[i]);
+    text_add(p, "\n");
+}
+
+struct figure *map_flags(struct figures *f, const struct map *m, const char *name, const char *title,
+                         const double *value, int words, const char *const *word, const char *const *colour)
+{
+    int width, height, columns;
+    map_size(m, &width, &height, &columns);
+    struct figure *g = figures_add(f, name, title, width, height);
+    for (size_t k = 0; k < m->shown; k++)
+        map_add_cells(&g->data, m, "cells", k, value, MAP_FLAGS);
+    map_begin_panels(&g->plot, m, columns);
+    text_add(&g->plot, m->shown == 1 ? "set key outside right top samplen 1.5\n"
+                                     : "set key at screen 0.5, 0.01 center bottom horizontal samplen 1.5 width 1 maxrows 1\n"
+                                       "set bmargin 6.5\n");
+    for (size_t k = 0; k < m->shown; k++)
+        plot_flag_panel(&g->plot, m, k, words, word, colour);
+    if (m->shown > 1)
+        text_add(&g->plot, "unset multiplot\n");
+    return g;
 }
 
 /* ---- outcomes ---- */
@@ -204,7 +235,7 @@ static const struct { enum outcome outcome; const char *colour; } outcome_colour
 
 static void plot_outcome_panel(struct text *p, const struct map *m, size_t k)
 {
-    begin_panel(p, m, k);
+    map_begin_panel(p, m, k);
     for (int o = 0; o < OUTCOME_COUNT; o++)
         text_add(p, ", '' using ($7 == %d ? $1 : NaN):2:3:4:5:6 with boxxyerror fc rgb '%s' lw 0.5 "
                     "fs solid border lc rgb '#ffffff' notitle",
@@ -242,28 +273,32 @@ static void outcome_map(struct figures *f, const struct map *m)
     double *outcome = results_get(m->r->map, "outcome"), *share = results_get(m->r->map, "outcome_share");
     if (outcome && share) {
         int width, height, columns;
-        size_of(m, &width, &height, &columns);
+        map_size(m, &width, &height, &columns);
         struct figure *g = figures_add(f, "map_outcome", "Phase map: outcome", width, height);
         for (size_t k = 0; k < m->shown; k++) {
-            add_cells(&g->data, m, "cells", k, outcome);
-            add_cells(&g->data, m, "share", k, share);
+            map_add_cells(&g->data, m, "cells", k, outcome, MAP_FLAGS);
+            map_add_cells(&g->data, m, "share", k, share, MAP_FLAGS);
         }
-        begin_panels(&g->plot, m, columns);
-        text_add(&g->plot, m->shown == 1 ? "set key outside right top samplen 1.5\n"
-                                         : "set key at screen 0.5, 0.01 center bottom horizontal samplen 1.5 width 1 maxrows 1\n"
-                                           "set bmargin 6.5\n");
+        map_begin_panels(&g->plot, m, columns);
+        text_add(&g->plot, m->shown == 1
+                               ? "set key outside right top samplen 1.5\n"
+                               : "set key at screen 0.5, 0.01 center bottom horizontal samplen 1.5 width 1 maxrows 1\n"
+                                 "set bmargin 6.5\n");
         for (size_t k = 0; k < m->shown; k++)
             plot_outcome_panel(&g->plot, m, k);
         if (m->shown > 1)
             text_add(&g->plot, "unset multiplot\n");
         caption_outcomes(&g->caption, m->r);
-        caption_panels(&g->caption, m);
+        map_caption_panels(&g->caption, m);
     }
     memory_free(outcome);
     memory_free(share);
 }
 
 /* ---- order parameters ---- */
+
+/* Rounding is no spread: gnuplot refuses such a range. */
+static int is_flat(struct range r) { return r.high - r.low <= 1e-9 * fmax(fabs(r.low), fabs(r.high)); }
 
 struct order {
     const struct run_variable *v;
@@ -274,14 +309,14 @@ struct order {
 static void plot_values(struct figure *g, const struct map *m, const struct order *o, int columns)
 {
     struct range range = results_range(o->mean, o->n);
-    double margin = range.high > range.low ? 0 : fmax(fabs(range.low) * 0.05, 1e-3);
+    double margin = is_flat(range) ? fmax(fabs(range.low) * 0.05, 1e-3) : 0;
     for (size_t k = 0; k < m->shown; k++)
-        add_cells(&g->data, m, "cells", k, o->mean);
-    begin_panels(&g->plot, m, columns);
+        map_add_cells(&g->data, m, "cells", k, o->mean, MAP_NUMBERS);
+    map_begin_panels(&g->plot, m, columns);
     text_add(&g->plot, "set cbrange [%.10g:%.10g]\nset cblabel '%s [%s]' noenhanced offset 1.5,0\n", range.low - margin,
              range.high + margin, o->v->name, o->v->units);
     for (size_t k = 0; k < m->shown; k++) {
-        begin_panel(&g->plot, m, k);
+        map_begin_panel(&g->plot, m, k);
         text_add(&g->plot, ", '' using ($8 == 1 ? NaN : $1):2:3:4:5:6:7 with boxxyerror lc palette lw 0.4 "
                            "fs solid border notitle\n");
     }
@@ -292,7 +327,7 @@ static void plot_values(struct figure *g, const struct map *m, const struct orde
 /* One axis: mean and standard deviation along it. */
 static void plot_line(struct figure *g, const struct map *m, const struct order *o)
 {
-    const struct scale *x = scale_x(m);
+    const struct scale *x = map_x(m);
     text_add(&g->data, "$mean << EOD\n");
     for (size_t i = 0; i < o->n; i++) {
         text_add(&g->data, "%.10g", x->at[i]);
@@ -301,9 +336,9 @@ static void plot_line(struct figure *g, const struct map *m, const struct order 
         text_add(&g->data, "\n");
     }
     text_add(&g->data, "EOD\n");
-    set_axis(&g->plot, 'x', x);
+    map_set_axis(&g->plot, 'x', x);
     struct range range = results_range(o->mean, o->n);
-    if (range.low == range.high)
+    if (is_flat(range))
         text_add(&g->plot, "set yrange [%.10g:%.10g]\n", range.low - 0.5, range.high + 0.5);
     text_add(&g->plot, "set ylabel '%s [%s]' noenhanced\nunset key\n"
                        "set offsets graph 0.03, graph 0.03, graph 0.08, graph 0.08\n", o->v->name, o->v->units);
@@ -315,7 +350,7 @@ static void plot_line(struct figure *g, const struct map *m, const struct order 
 static void order_map(struct figures *f, const struct map *m, const struct order *o)
 {
     int width, height, columns;
-    size_of(m, &width, &height, &columns);
+    map_size(m, &width, &height, &columns);
     char *name = memory_format("map_%s", o->v->name), *title = memory_format("Phase map: %s", o->v->name);
     struct figure *g = figures_add(f, name, title, width, m->axes == 1 ? 400 : height);
     memory_free(name);
@@ -335,7 +370,7 @@ static void order_map(struct figures *f, const struct map *m, const struct order
     if (range.n < o->n)
         text_add(&g->caption, " %s: no run has a value (%zu of %zu points).", m->axes == 1 ? "Left out" : "Grey",
                  o->n - range.n, o->n);
-    caption_panels(&g->caption, m);
+    map_caption_panels(&g->caption, m);
 }
 
 static double *statistic(const struct map *m, const char *variable, const char *what)
@@ -365,5 +400,6 @@ void figures_map(struct figures *f, const struct results *r)
         memory_free(o.std);
         memory_free(o.count);
     }
+    figures_winner(f, r, &m);
     map_close(&m);
 }

@@ -2,6 +2,7 @@
 
 #include "analysis/cross_run.h"
 #include "analysis/pairs.h"
+#include "analysis/runs_manifold.h"
 #include "analysis/variables.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -49,6 +50,59 @@ static void visit_axes(const struct job *job, visitor *visit, void *context)
 #define VISIT_COMPONENTS(name, units, long_name, parts, count, pointer) visit(context, #name);
 #define VISIT_TRUTH(name, long_name, value) visit(context, #name);
 
+/* What the manifold probe leaves (runs_manifold.h). */
+static void visit_manifold(const struct job *job, visitor *visit, void *context)
+{
+    static const char *const always[] = {"coordinate",
+                                         "leakage",
+                                         "manifold_loss",
+                                         "coordinate_step",
+                                         "emergence_step",
+                                         "gradient",
+                                         "gradient_ratio",
+                                         "gradient_ratio_theory",
+                                         "rise",
+                                         "rise_in_context",
+                                         "rise_in_weights",
+                                         "winner",
+                                         "coordinate_probe",
+                                         "leakage_probe",
+                                         "manifold_probe_step",
+                                         "manifold_loss_probe",
+                                         "none"};
+    static const char *const on_axes[] = {
+        "winner_share", "winner_entropy",       "predicted",           "predicted_fails",    "level", "coordinate_mean",
+        "leakage_mean", "coordinate_step_mean", "gradient_ratio_mean", "emergence_step_mean"};
+    static const char *const circuit[] = {"circuit_units",
+                                          "circuit_unit",
+                                          "circuit_unit_value",
+                                          "circuit_unit_cost",
+                                          "circuit_unit_canonical",
+                                          "circuit_dropped",
+                                          "circuit_dropped_loss",
+                                          "circuit_loss",
+                                          "circuit_loss_full",
+                                          "circuit_loss_canonical",
+                                          "circuit_accuracy",
+                                          "circuit_accuracy_full",
+                                          "circuit_accuracy_canonical"};
+    const struct spec *s = &job->spec;
+    if (s->probe_circuit.budget == 0.0 && !s->probe_manifold.coordinates && !s->probe_manifold.gradient &&
+        !s->probe_manifold.winner)
+        return;
+    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
+        visit(context, always[i]);
+    for (size_t i = 0; job->axes && i < sizeof on_axes / sizeof on_axes[0]; i++)
+        visit(context, on_axes[i]);
+    for (size_t i = 0; s->probe_circuit.budget > 0.0 && i < sizeof circuit / sizeof circuit[0]; i++)
+        visit(context, circuit[i]);
+    int n;
+    char **words = manifold_circuit_words((int)s->model.layers, &n);
+    for (int i = 0; i < n; i++)
+        visit(context, words[i]);
+    manifold_circuit_words_free(words, n);
+}
+
 static void visit_all(const struct job *job, visitor *visit, void *context)
 {
     visit(context, "run");
@@ -62,6 +116,7 @@ static void visit_all(const struct job *job, visitor *visit, void *context)
         visit(context, outcome_name((enum outcome)o));
     visit_scalars(job, visit, context);
     visit_axes(job, visit, context);
+    visit_manifold(job, visit, context);
     RUN_CURVES(VISIT_CURVE)
     RUN_COMPONENTS(VISIT_COMPONENTS)
     RUN_TRUTHS(VISIT_TRUTH)
@@ -130,9 +185,22 @@ char *names_reference(void)
 {
     struct text t = {0};
     char *runs = variables_reference();
-    text_add(&t, "### Variables of runs.nc\n\n%s\nWith axes, phase_map.nc has `NAME_mean`, `NAME_std` and `NAME_count` "
-             "over the seeds of each of them that has one value a run, `outcome`, `outcome_share` and `runs`.\n\n"
-             "### Variables of cross_run.nc\n\n| variable | dimensions | unit | what it is |\n|---|---|---|---|\n", runs);
+    text_add(
+        &t,
+        "### Variables of runs.nc\n\n%s\nWith axes, phase_map.nc has `NAME_mean`, `NAME_std` and `NAME_count` "
+        "over the seeds of each of them that has one value a run, `outcome`, `outcome_share` and `runs`.\n\n"
+        "With `probe.manifold`, runs.nc has, of the last probe: `coordinate`, `gradient`, `gradient_ratio` (run, "
+        "coordinate; "
+        "`[beta_12]` takes one by its name, as `coordinate_name` lists them), `gradient_ratio_theory`, `rise` (run, "
+        "circuit), "
+        "`rise_in_context`, `rise_in_weights`, `winner` (words `circuit_12`, `circuit_13`, ..., `none`), `leakage` "
+        "(run, layer), "
+        "`emergence_step`, `coordinate_step` (run, direction); of every probe `coordinate_probe`, `leakage_probe`, "
+        "`manifold_loss_probe`, `manifold_probe_step`. phase_map.nc has `winner`, `winner_share`, `winner_entropy`, "
+        "`predicted`, "
+        "`predicted_fails`, `level` of a refined map, and `coordinate_mean` and its like.\n\n"
+        "### Variables of cross_run.nc\n\n| variable | dimensions | unit | what it is |\n|---|---|---|---|\n",
+        runs);
     memory_free(runs);
     for (int i = 0; i < PAIRS_COUNT; i++) {
         text_add(&t, "| `%s` | run, run_other%s | %s | ", pairs_field[i].name,

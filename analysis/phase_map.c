@@ -1,5 +1,7 @@
 #include "analysis/phase_map.h"
 
+#include "analysis/phase_grid.h"
+#include "analysis/phase_winner.h"
 #include "analysis/variables.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -7,67 +9,6 @@
 
 #include <math.h>
 #include <string.h>
-
-/* The grid of the axes, each by ascending value, the last one fastest. */
-struct grid {
-    const struct job *job;
-    size_t points, runs;
-    size_t *point;               /* [runs] the point of each run */
-    char *name[JOB_AXES_MAX];
-    struct text dims;            /* the axes' names, for variables */
-};
-
-static void grid_open(struct grid *g, const struct job *job)
-{
-    *g = (struct grid){.job = job, .points = 1, .runs = job_runs(job)};
-    int *rank[JOB_AXES_MAX], position[JOB_AXES_MAX], seed;
-    for (int a = 0; a < job->axes; a++) {
-        const struct axis *axis = &job->axis[a];
-        int *order = memory_new((size_t)axis->count, sizeof *order);
-        rank[a] = memory_new((size_t)axis->count, sizeof *rank[a]);
-        variables_axis_order(axis, order);
-        for (int i = 0; i < axis->count; i++)
-            rank[a][order[i]] = i;
-        memory_free(order);
-        g->points *= (size_t)axis->count;
-        g->name[a] = variables_axis_name(axis);
-        text_add(&g->dims, "%s%s", a ? " " : "", g->name[a]);
-    }
-    g->point = memory_new(g->runs, sizeof *g->point);
-    for (size_t r = 0; r < g->runs; r++) {
-        job_locate(job, r, position, &seed);
-        for (int a = 0; a < job->axes; a++)
-            g->point[r] = g->point[r] * (size_t)job->axis[a].count + (size_t)rank[a][position[a]];
-    }
-    for (int a = 0; a < job->axes; a++)
-        memory_free(rank[a]);
-}
-
-static void grid_close(struct grid *g)
-{
-    for (int a = 0; a < g->job->axes; a++)
-        memory_free(g->name[a]);
-    memory_free(g->point);
-    text_free(&g->dims);
-}
-
-static void put_axes(struct ncfile *f, const struct grid *g)
-{
-    for (int a = 0; a < g->job->axes; a++)
-        ncfile_dimension(f, g->name[a], (size_t)g->job->axis[a].count);
-    for (int a = 0; a < g->job->axes; a++) {
-        const struct axis *axis = &g->job->axis[a];
-        int *order = memory_new((size_t)axis->count, sizeof *order);
-        double *value = memory_new((size_t)axis->count, sizeof *value);
-        variables_axis_order(axis, order);
-        for (int i = 0; i < axis->count; i++)
-            value[i] = axis->value[order[i]];
-        variables_axis_define(f, axis, g->name[a], g->name[a]);
-        ncfile_put(f, g->name[a], value);
-        memory_free(order);
-        memory_free(value);
-    }
-}
 
 /* From good to bad; of two outcomes that are equally frequent, the map shows the worse. */
 static const enum outcome by_severity[OUTCOME_COUNT] = {OUTCOME_DONE, OUTCOME_UNFINISHED, OUTCOME_DIVERGED,
@@ -86,10 +27,27 @@ static int majority(const size_t count[OUTCOME_COUNT], size_t *often)
     return most;
 }
 
-static void put_outcomes(struct ncfile *f, const struct grid *g, const double *outcome)
+/* The reassembly of a refined map by its labels. */
+static void refine(struct ncfile *f, struct grid *g, struct ncfile *runs, const double *outcome, const double *present)
+{
+    if (!g->job->order)
+        return;
+    double *label = memory_new(g->points, sizeof *label);
+    if (g->job->spec.refine.by == REFINE_WINNER)
+        phase_winner_labels(g, runs, label);
+    else
+        memcpy(label, outcome, g->points * sizeof *label);
+    grid_refine(g, label, present);
+    ncfile_variable(f, "level", NCFILE_INT, text_string(&g->dims), "1",
+                    "level of the cell of the refined map; its points without runs take the values of the nearest corner");
+    ncfile_put(f, "level", g->level);
+    memory_free(label);
+}
+
+static void put_outcomes(struct ncfile *f, struct grid *g, struct ncfile *run_file, const double *outcome)
 {
     size_t (*count)[OUTCOME_COUNT] = memory_new(g->points, sizeof *count);
-    for (size_t r = 0; r < g->runs; r++)
+    for (size_t r = 0; r < g->rows; r++)
         if (outcome[r] >= 0 && outcome[r] < OUTCOME_COUNT)
             count[g->point[r]][(int)outcome[r]]++;
     double *most = memory_new(g->points, sizeof *most), *share = memory_new(g->points, sizeof *share);
@@ -102,6 +60,9 @@ static void put_outcomes(struct ncfile *f, const struct grid *g, const double *o
         most[p] = m < 0 ? (double)NAN : (double)m;
         share[p] = m < 0 ? NAN : (double)often / present[p];
     }
+    refine(f, g, run_file, most, present);
+    grid_spread(g, 1, most);
+    grid_spread(g, 1, share);
     const char *words[OUTCOME_COUNT], *dims = text_string(&g->dims);
     for (int o = 0; o < OUTCOME_COUNT; o++)
         words[o] = outcome_name((enum outcome)o);
@@ -140,7 +101,7 @@ static void put_scalar(struct ncfile *f, const struct grid *g, struct ncfile *ru
         return;
     double *n = memory_new(g->points, sizeof *n), *mean = memory_new(g->points, sizeof *mean);
     double *square = memory_new(g->points, sizeof *square);
-    for (size_t r = 0; r < g->runs; r++) {
+    for (size_t r = 0; r < g->rows; r++) {
         size_t p = g->point[r];
         if (!isfinite(x[r]))
             continue;
@@ -154,6 +115,8 @@ static void put_scalar(struct ncfile *f, const struct grid *g, struct ncfile *ru
             mean[p] = NAN;
         square[p] = n[p] < 2 ? NAN : sqrt(square[p] / (n[p] - 1));
     }
+    grid_spread(g, 1, mean);
+    grid_spread(g, 1, square);
     put_statistic(f, g, runs, variable, "mean", "mean over seeds", mean);
     put_statistic(f, g, runs, variable, "std", "sample standard deviation over seeds", square);
     put_statistic(f, g, runs, variable, "count", "runs that have a value", n);
@@ -178,28 +141,25 @@ static int is_scalar(const struct grid *g, struct ncfile *runs, const char *name
 /* Global attributes of runs.nc that hold for the map too. */
 static const char *const origin[] = {"instruction_set", "training_revision", "training_libraries"};
 
-static enum status write_map(struct ncfile *runs, const struct grid *g, const char *path)
+static enum status write_map(struct ncfile *runs, struct grid *g, const char *path)
 {
     struct ncfile *f;
-    size_t n;
-    double *outcome = ncfile_get(runs, "outcome", &n);
+    double *outcome = ncfile_get(runs, "outcome", NULL);
     if (!outcome)
         return STATUS_OK;                /* closing runs.nc says what is wrong */
-    if (n != g->runs) {
-        memory_free(outcome);
-        return status_fail(STATUS_CORRUPT, "runs.nc has %zu runs, the job %zu: run `invar gather` again", n, g->runs);
-    }
     char *title = memory_format("phase map of the job %s", g->job->name);
     enum status s = ncfile_create(path, title, &f);
     memory_free(title);
     if (s == STATUS_OK) {
         for (size_t i = 0; i < sizeof origin / sizeof origin[0]; i++)
             ncfile_attribute(f, NULL, origin[i], ncfile_get_attribute(runs, NULL, origin[i]));
-        put_axes(f, g);
-        put_outcomes(f, g, outcome);
+        grid_put_axes(f, g);
+        put_outcomes(f, g, runs, outcome);
+        phase_winner_put(f, g, runs);
         for (int i = 0; i < ncfile_variables(runs); i++)
             if (is_scalar(g, runs, ncfile_variable_name(runs, i)))
                 put_scalar(f, g, runs, ncfile_variable_name(runs, i));
+        phase_vectors_put(f, g, runs);
         char *effective = job_print(g->job);
         ncfile_text(f, "job", "the effective job, all defaults filled in", effective);
         memory_free(effective);
@@ -219,10 +179,12 @@ enum status phase_map_write(struct store *store, const struct job *job)
     if (s != STATUS_OK)
         goto out;
     struct grid g;
-    grid_open(&g, job);
-    path = store_temporary(store, "phase_map.nc");
-    s = write_map(runs, &g, path);
-    grid_close(&g);
+    s = grid_read(&g, job, runs);
+    if (s == STATUS_OK) {
+        path = store_temporary(store, "phase_map.nc");
+        s = write_map(runs, &g, path);
+        grid_clear(&g);
+    }
     closed = ncfile_close(runs);
     if (s == STATUS_OK)
         s = closed;

@@ -18,6 +18,8 @@ enum status results_open(const char *dir, const struct job *job, struct results 
     *r = (struct results){.job = job, .n = job_runs(job)};
     char *path = memory_format("%s/runs.nc", dir);
     enum status s = ncfile_open(path, &r->runs);
+    if (s == STATUS_OK && job->order)
+        r->n = ncfile_length(r->runs, "run");
     if (s == STATUS_OK && ncfile_length(r->runs, "run") != r->n)
         s = status_fail(STATUS_CORRUPT, "%s has %zu runs, the job has %zu: run `invar gather %s` again", path,
                         ncfile_length(r->runs, "run"), r->n, dir);

@@ -11,7 +11,7 @@
 struct results {
     const struct job *job;
     struct ncfile *runs, *cross, *map;     /* runs.nc; cross_run.nc and phase_map.nc, NULL where they are not there */
-    size_t n;                              /* runs of the job */
+    size_t n;                              /* runs of the job; of a refined map those that were trained */
     double *seed, *outcome;                /* [n]; outcome NAN where the run is missing */
 };
 

@@ -1,6 +1,8 @@
 #include "analysis/runs.h"
 
+#include "analysis/runs_manifold.h"
 #include "analysis/variables.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "store/ncfile.h"
@@ -10,6 +12,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Values of a learning curve over all runs. */
+#define CURVE_VALUES_MAX ((size_t)20000000)
 
 #define ONE(...) +1
 enum { CURVES = 0 RUN_CURVES(ONE), COMPONENT_VARIABLES = 0 RUN_COMPONENTS(ONE), TRUTHS = 0 RUN_TRUTHS(ONE) };
@@ -37,7 +42,10 @@ struct rows {
     struct arena *arena;
     const struct job *job;
     size_t runs;
+    size_t *number;              /* [runs] of each row's run in the job */
+    size_t *row_of;              /* [runs of the job] its row, where it has one */
     struct row *row;
+    struct manifold_rows *manifold;
     size_t steps;
     int64_t *step;               /* all evaluation steps of all runs, ascending */
     size_t probes, components;   /* the largest */
@@ -68,7 +76,8 @@ static enum status collect(void *context, size_t run, const struct record *r)
 {
     struct rows *rows = context;
     struct arena *a = rows->arena;
-    struct row *row = &rows->row[run];
+    struct row *row = &rows->row[rows->row_of[run]];
+    manifold_rows_keep(rows->manifold, rows->row_of[run], r);
     row->present = 1;
     row->outcome = r->outcome;
     row->scalar = arena_take(a, (size_t)variables_scalars(), sizeof *row->scalar);
@@ -154,7 +163,13 @@ static const char *const part_words[] = {"real", "imaginary"};
 
 static void put_dimensions(struct ncfile *f, const struct rows *rows)
 {
-    put_counter(f, "run", rows->runs, "number of the run in the job");
+    ncfile_dimension(f, "run", rows->runs);
+    ncfile_variable(f, "run", NCFILE_INT, "run", "1", "number of the run in the job");
+    int64_t *number = memory_new(rows->runs, sizeof *number);
+    for (size_t i = 0; i < rows->runs; i++)
+        number[i] = (int64_t)rows->number[i];
+    ncfile_put_int(f, "run", number);
+    memory_free(number);
     if (rows->steps > 0) {
         ncfile_dimension(f, "step", rows->steps);
         ncfile_variable(f, "step", NCFILE_INT64, "step", "1", "optimiser steps done");
@@ -169,7 +184,7 @@ static void put_dimensions(struct ncfile *f, const struct rows *rows)
         put_counter(f, "probe", rows->probes, "number of the probe of a run, from 0");
 }
 
-/* Seed and axes of every run of the job, finished or not.   out: their names, for the coordinates attribute */
+/* Seed and axes of every row's run, finished or not.   out: their names, for the coordinates attribute */
 static void put_grid(struct ncfile *f, const struct rows *rows, struct text *names)
 {
     const struct job *job = rows->job;
@@ -179,9 +194,9 @@ static void put_grid(struct ncfile *f, const struct rows *rows, struct text *nam
     const char **ids = memory_new(rows->runs, sizeof *ids);
     int position[JOB_AXES_MAX], s;
     for (size_t i = 0; i < rows->runs; i++) {
-        job_locate(job, i, position, &s);
+        job_locate(job, rows->number[i], position, &s);
         seed[i] = (int64_t)job->seed[s];
-        job_id_of(job, i, id[i]);
+        job_id_of(job, rows->number[i], id[i]);
         ids[i] = id[i];
     }
     ncfile_variable(f, "seed", NCFILE_INT64, "run", "1", "seed of the run");
@@ -191,7 +206,7 @@ static void put_grid(struct ncfile *f, const struct rows *rows, struct text *nam
         char *name = variables_axis_name(&job->axis[a]);
         variables_axis_define(f, &job->axis[a], name, "run");
         for (size_t i = 0; i < rows->runs; i++) {
-            job_locate(job, i, position, &s);
+            job_locate(job, rows->number[i], position, &s);
             value[i] = job->axis[a].value[position[a]];
         }
         ncfile_put(f, name, value);
@@ -342,31 +357,17 @@ static void put_probe_components(struct ncfile *f, const struct rows *rows, cons
 
 /* ---- what is true of the task ---- */
 
-/* Closed forms do not depend on how much data there is: one sequence is made instead of all. */
-static enum status truth_of(const struct job *job, size_t run, struct task_truth *truth)
-{
-    struct spec spec;
-    uint64_t seed;
-    struct task *task;
-    job_run(job, run, &spec, &seed);
-    spec.task.sequences = spec.task.test_sequences = 1;
-    spec.train.batch = 0;
-    enum status s = task_open(&spec, seed, &task);
-    if (s != STATUS_OK)
-        return s;
-    *truth = task_truth(task);
-    task_free(task);
-    return STATUS_OK;
-}
-
 /* A run whose keys make no task has no truth; its record says why it failed. */
 static void put_truth(struct ncfile *f, const struct rows *rows, const char *names)
 {
     size_t n = rows->runs, stride = rows->components * 2, v = 0;
     double *scalar = missing(n * TRUTHS), *value = missing(n * stride);
+    struct spec *spec = memory_new(1, sizeof *spec);
     for (size_t i = 0; i < n; i++) {
         struct task_truth t;
-        if (truth_of(rows->job, i, &t) != STATUS_OK)
+        uint64_t seed;
+        job_run(rows->job, rows->number[i], spec, &seed);
+        if (task_truth_of(spec, &t) != STATUS_OK)
             continue;
         v = 0;
 #define TRUTH_VALUE(name, long_name, expression) scalar[v++ * n + i] = expression;
@@ -385,6 +386,7 @@ static void put_truth(struct ncfile *f, const struct rows *rows, const char *nam
         ncfile_coordinates(f, RUN_TRUE_EIGENVALUE, names);
         ncfile_put(f, RUN_TRUE_EIGENVALUE, value);
     }
+    memory_free(spec);
     memory_free(scalar);
     memory_free(value);
 }
@@ -408,6 +410,16 @@ static void put_origin(struct ncfile *f, struct store *store)
     memory_free(pattern);
 }
 
+/* Runs of a map end at steps of their own; a table of all runs by all steps would be mostly empty. */
+static int curves_fit(const struct rows *rows)
+{
+    if (rows->runs * rows->steps <= CURVE_VALUES_MAX)
+        return 1;
+    log_line(LOG_WARNING, "runs.nc holds no learning curves: %zu runs by %zu steps are too many; they stay in the tiles", rows->runs,
+             rows->steps);
+    return 0;
+}
+
 static enum status write_file(struct store *store, const char *path, const struct rows *rows)
 {
     struct ncfile *f;
@@ -422,7 +434,7 @@ static enum status write_file(struct store *store, const char *path, const struc
     put_grid(f, rows, &names);
     put_outcome(f, rows, text_string(&names));
     put_scalars(f, rows, text_string(&names));
-    if (rows->steps > 0)
+    if (rows->steps > 0 && curves_fit(rows))
         put_curves(f, rows, text_string(&names));
     if (rows->components > 0)
         put_components(f, rows, text_string(&names));
@@ -430,6 +442,7 @@ static enum status write_file(struct store *store, const char *path, const struc
         put_probe_scalars(f, rows, text_string(&names));
     if (rows->probes > 1 && rows->components > 0)
         put_probe_components(f, rows, text_string(&names));
+    manifold_rows_put(f, rows->manifold, rows->job, rows->number, text_string(&names));
     put_truth(f, rows, text_string(&names));
     char *effective = job_print(rows->job);
     ncfile_text(f, "job", "the effective job, all defaults filled in", effective);
@@ -438,11 +451,31 @@ static enum status write_file(struct store *store, const char *path, const struc
     return ncfile_close(f);
 }
 
+/* All runs of the job, or where a map is refined those that the store has. */
+static enum status choose_rows(struct rows *rows, struct store *store)
+{
+    const size_t runs = job_runs(rows->job);
+    int *outcome = memory_new(runs + 1, sizeof *outcome), damaged;
+    enum status s = rows->job->spec.refine.levels ? store_scan(store, rows->job, outcome, &damaged) : STATUS_OK;
+    rows->number = memory_new(runs + 1, sizeof *rows->number);
+    rows->row_of = memory_new(runs + 1, sizeof *rows->row_of);
+    for (size_t i = 0; i < runs && s == STATUS_OK; i++) {
+        rows->row_of[i] = rows->runs;
+        if (outcome[i] >= 0)
+            rows->number[rows->runs++] = i;
+    }
+    memory_free(outcome);
+    rows->row = memory_new(rows->runs + 1, sizeof *rows->row);
+    rows->manifold = manifold_rows_new(rows->runs);
+    return s;
+}
+
 enum status runs_write(struct store *store, const struct job *job)
 {
-    struct rows rows = {.arena = arena_new(), .job = job, .runs = job_runs(job)};
-    rows.row = memory_new(rows.runs, sizeof *rows.row);
-    enum status s = store_read(store, job, collect, &rows);
+    struct rows rows = {.arena = arena_new(), .job = job};
+    enum status s = choose_rows(&rows, store);
+    if (s == STATUS_OK)
+        s = store_read(store, job, collect, &rows);
     if (s != STATUS_OK)
         goto out;
     measure(&rows);
@@ -453,6 +486,9 @@ enum status runs_write(struct store *store, const struct job *job)
     memory_free(path);
 out:
     arena_free(rows.arena);
+    manifold_rows_free(rows.manifold);
+    memory_free(rows.number);
+    memory_free(rows.row_of);
     memory_free(rows.row);
     memory_free(rows.step);
     return s;

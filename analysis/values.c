@@ -266,3 +266,23 @@ struct values *values_reduce(struct arena *a, const struct values *v, const char
     memory_free(sorted);
     return known ? values_number(a, x) : NULL;
 }
+
+static double first_of(double y, double x) { return isfinite(x) ? y : NAN; }
+static double second_of(double y, double x) { return isfinite(y) ? x : NAN; }
+
+struct values *values_slope(struct arena *a, const struct values *y, const struct values *x)
+{
+    const struct values *v = values_combine(a, y, x, first_of), *u = values_combine(a, y, x, second_of);
+    double n = 0, mean_u = 0, mean_v = 0, uu = 0, uv = 0;
+    for (size_t i = 0; v && u && i < v->count; i++) {
+        if (!isfinite(v->x[i]) || !isfinite(u->x[i]))
+            continue;
+        const double du = u->x[i] - mean_u, dv = v->x[i] - mean_v;
+        n++;
+        mean_u += du / n;
+        mean_v += dv / n;
+        uu += du * (u->x[i] - mean_u);
+        uv += du * (v->x[i] - mean_v);
+    }
+    return values_number(a, uu > 0 ? uv / uu : NAN);
+}

@@ -37,6 +37,8 @@ struct values *values_combine(struct arena *a, const struct values *x, const str
 /* min, max, mean, median, std (of the sample), count, share (of values that are not 0), over the finite values.
  * NAN where there are too few of them; NULL when there is no such reducer. */
 struct values *values_reduce(struct arena *a, const struct values *v, const char *reducer);
+/* Slope of the least-squares line of y over x, where both are finite; NAN where x does not vary. */
+struct values *values_slope(struct arena *a, const struct values *y, const struct values *x);
 size_t values_finite(const struct values *v);
 
 #endif

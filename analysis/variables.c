@@ -2,8 +2,11 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "store/record_sets.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +35,26 @@ void variables_values(const struct record *r, const struct record_probe *p, doub
     ROW(#name, parts == 1 ? "run, component" : "run, component, part", units, long_name)
 #define TRUTH_ROW(name, long_name, value) ROW(#name, "run", "1", long_name)
 
+/* Those of the manifold and the circuit probe (runs_manifold.c), which jobs without these probes do not have. */
+static void add_sets(struct text *t)
+{
+    static const char *const inner[] = {"manifold_step", "manifold_coordinates", "manifold_layers", "manifold_circuits",
+                                        "circuit_step", "circuit_coordinates"};
+    for (int k = 0; k < RECORD_SETS; k++)
+        for (int i = 0; i < record_sets[k].fields; i++) {
+            const struct set_field *f = &record_sets[k].field[i];
+            const char *name = strcmp(f->name, "manifold_winner") ? f->name : "winner";
+            bool shown = true;
+            for (size_t j = 0; j < sizeof inner / sizeof *inner; j++)
+                shown = shown && strcmp(name, inner[j]);
+            if (shown)
+                text_add(t, "| `%s` | run%s%s | 1 | %s |\n", name, f->extent == SET_ONE ? "" : ", ",
+                         record_set_dimension(f->extent), f->long_name);
+        }
+    text_add(t, "| `emergence_step` | run | 1 | first step with a training loss below probe.manifold.emerged_below |\n");
+    text_add(t, "| `coordinate_step` | run, direction | 1 | time at which the coordinate first reached probe.manifold.level |\n");
+}
+
 char *variables_reference(void)
 {
     struct text t = {0};
@@ -43,6 +66,7 @@ char *variables_reference(void)
     RUN_COMPONENTS(COMPONENTS_ROW)
     RUN_TRUTHS(TRUTH_ROW)
     ROW(RUN_TRUE_EIGENVALUE, "run, component, part", "1", RUN_TRUE_EIGENVALUE_SAYS)
+    add_sets(&t);
     char *reference = memory_text(text_string(&t));
     text_free(&t);
     return reference;
@@ -52,7 +76,7 @@ char *variables_axis_name(const struct axis *axis)
 {
     char *name = memory_text(axis->key->path);
     for (char *c = name; *c; c++)
-        if (*c == '.')
+        if (!isalnum((unsigned char)*c))
             *c = '_';
     return name;
 }

@@ -100,7 +100,8 @@ static inline struct record synthetic_record(const struct job *job, int run)
 {
     const struct synthetic *h = &synthetic_runs[run];
     struct spec spec;
-    struct record r = {.steps = 10, .last_finite_step = 10, .outcome = run == 5 ? OUTCOME_DIVERGED : OUTCOME_DONE,
+    struct record r = {.steps = 10, .last_finite_step = 10, .emergence_step = NAN,
+                       .outcome = run == 5 ? OUTCOME_DIVERGED : OUTCOME_DONE,
                        .element_size = 4, .tensors = 2};
     job_run(job, (size_t)run, &spec, &r.seed);
     job_id_of(job, (size_t)run, r.id);

@@ -61,6 +61,7 @@ static inline void fixture_curves(struct record *r, struct stream *s, int points
         c->accuracy_train[i] = 0.751 - 0.5 * left - 0.002 * stream_uniform(s);
         c->accuracy_test[i] = 0.75 - 0.5 * left - 0.002 * stream_uniform(s);
     }
+    r->emergence_step = NAN;
     r->steps = r->last_finite_step = (points - 1) * every;
     r->loss_train = c->loss_train[points - 1];
     r->loss_test = c->loss_test[points - 1];
