@@ -33,7 +33,7 @@ PY
 check report test -s stream/report.html
 check job_yaml_reads_back "$INVAR" plan stream/job.yaml
 exits foreign_key 2 "$INVAR" plan stream.yaml --set model.norm=pre
-says foreign_key_is_said 'model.norm: a model of kind attention_only has no such key, leave it out'
+says foreign_key_is_said 'model.norm is not read where model.kind is attention_only: leave it out'
 exits too_wide 2 "$INVAR" plan stream.yaml --set model.heads=100 --set model.max_length=64
 says too_wide_is_said 'residual stream'
 exit $bad

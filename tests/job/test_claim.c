@@ -171,6 +171,23 @@ TEST(a_comparison_may_stand_in_share)
     claim_clear(&c);
 }
 
+TEST(components_have_numbers_or_names_and_a_slope_has_two_arguments)
+{
+    struct claim c = {0};
+    int column;
+    CHECK_OK(claim_parse("slope(log(time[w2_0_M-1_1]), log(n)) == x[3]", &c, &column));
+    const struct claim_node *slope = c.tree->a;
+    CHECK_TEXT(slope->name, "slope");
+    CHECK_TEXT(slope->a->name, "log");
+    CHECK_TEXT(slope->a->a->label, "w2_0_M-1_1");
+    CHECK_INT(slope->a->a->index, -1);
+    CHECK_TEXT(slope->b->a->name, "n");
+    CHECK_INT(c.tree->b->index, 3);
+    CHECK(c.tree->b->label == NULL);
+    claim_clear(&c);
+    CHECK_INT(memory_balance(), 0);
+}
+
 TEST(mistakes_are_named_with_their_column)
 {
     static const struct { const char *text; int column; const char *message; } bad[] = {
@@ -183,13 +200,14 @@ TEST(mistakes_are_named_with_their_column)
         {"core_dim => 3", 10, "expected ==, got ="},
         {"mni(x) > 1", 1, "unknown function mni (did you mean \"min\"?)"},
         {"1 < meen(x)", 5, "unknown function meen (did you mean \"mean\"?)"},
-        {"fourier(x) > 1", 1, "unknown function fourier: known are min, max, mean, median, std, count, share, abs"},
+        {"fourier(x) > 1", 1, "unknown function fourier: known are min, max, mean, median, std, count, share, abs, log, slope"},
         {"min > 1", 5, "expected \"(\" after the function min"},
         {"(1 + x > 2", 8, "expected \")\" for the \"(\" in column 1, got \">\""},
         {"min(x == 1) > 2", 7, "expected \")\" for the \"(\" in column 4, got \"=\""},
-        {"x[one] > 2", 3, "expected the number of a component (from 0), got \"one\""},
+        {"x[=] > 2", 3, "expected the number of a component (from 0) or its name, got \"=\""},
+        {"slope(x) > 2", 8, "expected \",\" for the \"slope(y, x)\" in column 6, got \")\""},
         {"x[1 > 2", 5, "expected \"]\" for the \"[\" in column 2, got \">\""},
-        {"x[-1] > 2", 3, "expected the number of a component (from 0), got \"-\""},
+        {"x[-1] > 2", 3, "expected the number of a component (from 0) or its name, got \"-\""},
         {"x > 1e999", 5, "the number is too large"},
         {"x > 0x10", 5, "expected a number, got \"0x10\""},
         {"x > 1.2.3", 5, "expected a number, got \"1.2.3\""},

@@ -6,6 +6,7 @@
 #include "job/kinds.h"
 
 #include "check.h"
+#include "same_job.h"
 
 #include <stdbool.h>
 
@@ -42,7 +43,15 @@ static void add_random(struct stream *r, const struct key *k, struct text *t)
         text_add(t, stream_below(r, 2) ? "%s" : "\"%s\"", word);
         break;
     }
-    default: text_add(t, "[]");
+    case KEY_STRING: text_add(t, stream_below(r, 2) ? "all" : "\"gamma_2, beta_12 alpha_1\""); break;
+    case KEY_NAMED:
+        text_add(t, "{gamma_2: ");
+        add_real(r, t, random_real(r, k));
+        text_add(t, ", alpha_1: ");
+        add_real(r, t, random_real(r, k));
+        text_add(t, "}");
+        break;
+    case KEY_LIST: text_add(t, "[]");
     }
 }
 
@@ -53,6 +62,10 @@ static const struct { const char *path, *value; } fitting[] = {
     {"train.batch", "1e2"}, {"train.eval_sequences", "500"}, {"train.epochs", "7"}, {"probe.at", "[end, 0, 35]"},
     {"probe.ace.layer", "2"}, {"probe.ace.rank", "48"}, {"train.positions", "[0, -1, 5]"}, {"gather.grid", "[2, 3]"},
     {"train.steps", "200"}, {"gather.cca.heldout", "0.25"}, {"model.d_head", "9"}, {"train.eval_every", "13"},
+    {"task.blocks", "8"}, {"task.hops", "3"}, {"task.chains", "2"}, {"task.order", "3"}, {"task.burstiness", "2"},
+    {"task.common", "64"}, {"task.rare_tokens", "80"}, {"task.rare", "0.5"}, {"task.variability", "0.25"},
+    {"task.layout", "contiguous"}, {"task.period", "0"}, {"train.target_loss", "0.01"}, {"train.target_accuracy", "0"},
+    {"train.diverged_above", "1e3"}, {"probe.circuit.budget", "1.05"}, {"refine.levels", "0"},
 };
 
 static const char *fitting_value(const char *path)
@@ -86,25 +99,62 @@ static void add_random_axis(struct stream *r, const struct key *k, struct text *
     }
 }
 
+/* The keys on which depends what else a run reads. */
+static struct spec random_kinds(struct stream *r)
+{
+    struct spec s;
+    key_defaults(&s);
+    s.model.kind = (int)stream_below(r, 3);
+    s.task.kind = s.model.kind == MODEL_MANIFOLD ? TASK_BLOCKLIST : (int)stream_below(r, 2);
+    s.init.scheme = (int)stream_below(r, 3);
+    if (s.task.kind == TASK_BLOCKLIST)
+        s.task.pattern = s.model.kind == MODEL_MANIFOLD ? PATTERN_RECALL : (int)stream_below(r, 3);
+    if (s.task.kind == TASK_BLOCKLIST && s.model.kind != MODEL_DECODER) {
+        s.task.expectation = s.model.kind == MODEL_MANIFOLD ? EXPECTATION_PATTERNS : EXPECTATION_SAMPLED;
+        s.init.scheme = s.model.kind == MODEL_MANIFOLD && stream_below(r, 3) ? INIT_COORDINATES : INIT_NORMAL;
+    }
+    return s;
+}
+
+static void add_kinds(const struct spec *s, struct text *t)
+{
+    const struct key *k;
+    for (int i = 0; (k = key_at(i)); i++)
+        if (kinds_decides(k) && kinds_reads(s, k))
+            text_add(t, "%s: %s\n", k->path, k->words[(int)key_get(s, k)]);
+}
+
+static const char *value_that_fits(struct stream *r, const struct spec *kinds, const struct key *k)
+{
+    if (!strcmp(k->path, "model.d_head") && stream_below(r, 2))
+        return NULL;
+    if (kinds->model.kind != MODEL_DECODER && !strcmp(k->path, "model.layers"))
+        return "2";
+    if (kinds->model.kind != MODEL_DECODER && !strcmp(k->path, "model.heads"))
+        return kinds->task.kind == TASK_BLOCKLIST ? "1" : "2";
+    if (kinds->model.kind == MODEL_MANIFOLD && !strcmp(k->path, "probe.circuit.budget"))
+        return "0";
+    if (kinds->model.kind == MODEL_ATTENTION_ONLY && !strcmp(k->section, "probe.manifold") && k->type == KEY_BOOL)
+        return "false";
+    if (kinds->task.kind == TASK_BLOCKLIST && !strcmp(k->path, "model.max_length"))
+        return "63";
+    return fitting_value(k->path);
+}
+
 static char *random_job(struct stream *r)
 {
     struct text t = {0}, axes = {0};
     int chosen = 0;
     text_add(&t, "name: random_%u\n", stream_u32(r));
     const struct key *k;
-    struct spec kind;
-    key_defaults(&kind);
-    kind.model.kind = (int)stream_below(r, 2);
-    text_add(&t, "model.kind: %s\n", key_find("model.kind")->words[kind.model.kind]);
+    struct spec kinds = random_kinds(r);
+    add_kinds(&kinds, &t);
     for (int i = 0; (k = key_at(i)); i++) {
-        if (!strcmp(k->path, "model.kind") || !kinds_reads(&kind, k))
+        if (kinds_decides(k) || !kinds_reads(&kinds, k))
             continue;
-        const char *fits = fitting_value(k->path);
-        if (kind.model.kind == MODEL_ATTENTION_ONLY && (!strcmp(k->path, "model.layers") || !strcmp(k->path, "model.heads")))
-            fits = "2";
-        if (fits && !strcmp(k->path, "model.d_head") && stream_below(r, 2))
-            continue;
-        if (!fits && k->of_run && k->type != KEY_LIST && chosen < JOB_AXES_MAX && !stream_below(r, 20)) {
+        const char *fits = value_that_fits(r, &kinds, k);
+        bool single = k->type != KEY_LIST && k->type != KEY_STRING && k->type != KEY_NAMED;
+        if (!fits && k->of_run && single && chosen < JOB_AXES_MAX - 1 && !stream_below(r, 20)) {
             text_add(&axes, "  %s: ", k->path);
             add_random_axis(r, k, &axes);
             text_add(&axes, "\n");
@@ -117,6 +167,11 @@ static char *random_job(struct stream *r)
             else
                 add_random(r, k, &t);
             text_add(&t, "\n");
+        }
+        if (k->type == KEY_NAMED && stream_below(r, 2)) {
+            text_add(&axes, "  %s.beta_12: {from: 0.1, to: 1, points: 4%s}\n", k->path,
+                     stream_below(r, 2) ? ", scale: log" : "");
+            chosen++;
         }
     }
     if (chosen)
@@ -131,62 +186,10 @@ static char *random_job(struct stream *r)
     return t.s;
 }
 
-static bool same_value(const struct key *k, const struct spec *a, const struct spec *b)
-{
-    const char *p = (const char *)a + k->offset, *q = (const char *)b + k->offset;
-    if (k->type == KEY_LIST)
-        return !memcmp(p, q, sizeof(struct key_list));
-    if (k->type == KEY_STRING)
-        return !strcmp(p, q);
-    if (k->type == KEY_REAL)
-        return !memcmp(p, q, sizeof(double));
-    if (k->type == KEY_INT)
-        return !memcmp(p, q, sizeof(int64_t));
-    return key_get(a, k) == key_get(b, k);
-}
-
-static bool same_text(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
-
-static void check_same(const struct job *a, const struct job *b)
-{
-    CHECK_TEXT(b->name, a->name);
-    const struct key *k;
-    for (int i = 0; (k = key_at(i)); i++)
-        if (!same_value(k, &a->spec, &b->spec))
-            CHECK_FAIL("%s differs after printing and reading", k->path);
-    CHECK_INT(b->axes, a->axes);
-    for (int i = 0; i < a->axes && i < b->axes; i++) {
-        CHECK(a->axis[i].key == b->axis[i].key);
-        CHECK_INT(b->axis[i].count, a->axis[i].count);
-        CHECK_INT(b->axis[i].log_scale, a->axis[i].log_scale);
-        if (a->axis[i].count == b->axis[i].count)
-            CHECK_BYTES(a->axis[i].value, b->axis[i].value, (size_t)a->axis[i].count * sizeof(double));
-    }
-    CHECK_INT(b->seeds, a->seeds);
-    if (a->seeds == b->seeds)
-        CHECK_BYTES(a->seed, b->seed, (size_t)a->seeds * sizeof(uint64_t));
-    CHECK_INT(b->claims, a->claims);
-    for (int i = 0; i < a->claims && i < b->claims; i++) {
-        CHECK_TEXT(b->claim[i].text, a->claim[i].text);
-        CHECK(same_text(a->claim[i].says, b->claim[i].says));
-        CHECK(same_text(a->claim[i].source, b->claim[i].source));
-    }
-}
-
-static struct job *must_parse(const char *text)
-{
-    struct job *job = NULL;
-    if (job_parse(text, "x.yaml", NULL, 0, &job) != STATUS_OK) {
-        CHECK_FAIL("%s\n%s", status_text(), text);
-        exit(1);
-    }
-    return job;
-}
-
 TEST(printed_jobs_read_back_the_same)
 {
-    int axes = 0, logs = 0;
-    for (uint32_t i = 0; i < 500; i++) {
+    int axes = 0, logs = 0, named = 0, texts = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
         struct stream r = stream_open(21, PURPOSE_PROBE, i);
         char *text = random_job(&r);
         struct job *job = must_parse(text);
@@ -196,16 +199,28 @@ TEST(printed_jobs_read_back_the_same)
         char *reprinted = job_print(again);
         CHECK_TEXT(reprinted, printed);
         axes += job->axes;
-        for (int a = 0; a < job->axes; a++)
+        for (int a = 0; a < job->axes; a++) {
             logs += job->axis[a].log_scale;
+            named += job->axis[a].key->of != NULL;
+        }
+        texts += strcmp(job->spec.model.coordinates, "all") != 0;
         job_free(job);
         job_free(again);
         memory_free(text);
         memory_free(printed);
         memory_free(reprinted);
     }
-    CHECK(axes > 300 && logs > 20);
+    CHECK(axes > 300 && logs > 20 && named > 50 && texts > 50);
     CHECK_INT(memory_balance(), 0);
+}
+
+static bool name_is_read(const struct spec *s, const char *name)
+{
+    const struct key *k;
+    bool found = false;
+    for (int i = 0; (k = key_at(i)); i++)
+        found |= !strcmp(k->name, name) && kinds_reads(s, k);
+    return found;
 }
 
 TEST(the_printed_job_names_every_key_that_is_read)
@@ -218,7 +233,7 @@ TEST(the_printed_job_names_every_key_that_is_read)
         snprintf(line, sizeof line, " %s: ", k->name);
         if (kinds_reads(&job->spec, k))
             CHECK_HAS(printed, line);
-        else
+        else if (!name_is_read(&job->spec, k->name))
             CHECK(!strstr(printed, line));
     }
     CHECK_HAS(printed, "# lr: an axis, see axes");
@@ -227,6 +242,21 @@ TEST(the_printed_job_names_every_key_that_is_read)
     CHECK_HAS(printed, "# s: time between checkpoints");
     memory_free(printed);
     job_free(job);
+}
+
+/* init.scale has one key that a manifold model reads, and it is an axis. */
+TEST(a_section_of_axes_alone_reads_back)
+{
+    struct job *job = must_parse("name: x\ntask: {kind: blocklist, expectation: patterns}\nmodel: {kind: manifold}\n"
+                                 "init.scheme: normal\n"
+                                 "axes: {init.scale.all: [1, 2]}\n");
+    char *printed = job_print(job);
+    CHECK_HAS(printed, "\n  # scale:\n    # all: an axis");
+    struct job *again = must_parse(printed);
+    check_same(job, again);
+    memory_free(printed);
+    job_free(job);
+    job_free(again);
 }
 
 TEST(nested_and_dotted_keys_are_the_same)
@@ -358,6 +388,19 @@ TEST(an_id_does_not_depend_on_how_the_value_was_given)
     job_free(plain);
 }
 
+/* Another value than the default. */
+static void change(struct spec *s, const struct key *k)
+{
+    char *p = (char *)s + k->offset;
+    switch (k->type) {
+    case KEY_LIST: ((struct key_list *)p)->count++; break;
+    case KEY_STRING: strcpy(p, "other"); break;
+    case KEY_NAMED: key_named_add((struct key_named *)p, "alpha_1"); break;
+    case KEY_REAL: key_set(s, k, nextafter(key_get(s, k), 1e9)); break;
+    default: key_set(s, k, key_get(s, k) == 0.0 ? 1.0 : 0.0);
+    }
+}
+
 TEST(every_key_of_a_run_changes_its_id_and_no_other_key)
 {
     struct spec spec;
@@ -367,20 +410,40 @@ TEST(every_key_of_a_run_changes_its_id_and_no_other_key)
     const struct key *k;
     for (int i = 0; (k = key_at(i)); i++) {
         struct spec changed = spec;
-        if (k->type == KEY_LIST)
-            ((struct key_list *)((char *)&changed + k->offset))->count++;
-        else if (k->type == KEY_CHOICE && k->words_count == 1)
-            continue;
-        else if (k->type == KEY_REAL)
-            key_set(&changed, k, nextafter(key_get(&spec, k), 1e9));
-        else if (k->type != KEY_STRING)
-            key_set(&changed, k, key_get(&spec, k) == 0.0 ? 1.0 : 0.0);
+        CHECK(key_is_default(&changed, k));
+        change(&changed, k);
+        CHECK(!key_is_default(&changed, k));
         job_run_id(&changed, 7, after);
         if ((strcmp(before, after) != 0) != k->of_run)
             CHECK_FAIL("%s: id %s -> %s, part of a run: %d", k->path, before, after, k->of_run);
     }
     job_run_id(&spec, 8, after);
     CHECK(strcmp(before, after));
+}
+
+/* The id of the plain job, from its text as job.h describes it: nothing but the seed. A key that is added leaves it. */
+TEST(defaults_are_no_part_of_an_id)
+{
+    struct spec spec;
+    key_defaults(&spec);
+    char id[HASH_TEXT], expected[HASH_TEXT];
+    job_run_id(&spec, 7, id);
+    hash_print(hash_bytes("seed=7\n", 7), expected);
+    CHECK_TEXT(id, expected);
+    spec.train.batch = 32;
+    spec.model.norm = NORM_PRE;
+    const char text[] = "model.norm=pre\ntrain.batch=32\nseed=0\n";
+    job_run_id(&spec, 0, id);
+    hash_print(hash_bytes(text, sizeof text - 1), expected);
+    CHECK_TEXT(id, expected);
+    struct job *plain = must_parse("name: x\n");
+    struct job *said = must_parse("name: x\ntask: {kind: markov, states: 4, stay: 0.75}\nmodel: {d_mlp: [256], bias: true}\n"
+                                  "train: {lr: 1e-3, eps: 1e-8, positions: []}\nprobe: {at: end}\n");
+    job_id_of(plain, 0, id);
+    job_id_of(said, 0, expected);
+    CHECK_TEXT(id, expected);
+    job_free(plain);
+    job_free(said);
 }
 
 TEST(ranges_hit_their_ends_and_are_evenly_spaced)

@@ -1,7 +1,12 @@
+#include "base/memory.h"
 #include "base/text.h"
 #include "job/keys.h"
 
 #include "check.h"
+
+#include <stdbool.h>
+
+static bool is_single(const struct key *k) { return k->type != KEY_LIST && k->type != KEY_STRING && k->type != KEY_NAMED; }
 
 TEST(every_key_is_found_by_its_path_and_described)
 {
@@ -38,7 +43,7 @@ TEST(defaults_are_allowed_values)
             for (int v = 0; v < l->count; v++)
                 CHECK((double)l->value[v] >= k->min && (double)l->value[v] <= k->max);
         }
-        else if (k->type != KEY_STRING)
+        else if (is_single(k))
             CHECK(key_get(&s, k) >= k->min && key_get(&s, k) <= k->max);
     }
     CHECK_INT(s.model.d_mlp.count, 1);
@@ -54,7 +59,7 @@ TEST(set_changes_one_key_only)
     struct spec before, after;
     const struct key *k, *other;
     for (int i = 0; (k = key_at(i)); i++) {
-        if (k->type == KEY_LIST || k->type == KEY_STRING)
+        if (!is_single(k))
             continue;
         key_defaults(&before);
         after = before;
@@ -64,7 +69,7 @@ TEST(set_changes_one_key_only)
         key_set(&after, k, value);
         CHECK_NEAR(key_get(&after, k), value, 0.0);
         for (int j = 0; (other = key_at(j)); j++)
-            if (j != i && other->type != KEY_LIST && other->type != KEY_STRING)
+            if (j != i && is_single(other))
                 CHECK_NEAR(key_get(&after, other), key_get(&before, other), 0.0);
     }
     key_defaults(&before);
@@ -106,4 +111,48 @@ TEST(right_name_in_the_wrong_section_suggests_the_key)
     CHECK_TEXT(key_nearest("probe.energy"), "probe.ace.energy");
     CHECK(key_nearest("train.zzyzx") == NULL);
     CHECK(key_nearest("") == NULL);
+}
+
+TEST(a_number_by_name_is_a_key_of_its_own)
+{
+    struct spec s;
+    key_defaults(&s);
+    const char *name = NULL;
+    const struct key *all = key_find_named("init.coordinates.beta_12", &name);
+    CHECK(all == key_find("init.coordinates"));
+    CHECK_TEXT(name, "beta_12");
+    CHECK(key_find_named("init.coordinates", &name) == NULL);
+    CHECK(key_find_named("init.coordinatesx.a", &name) == NULL);
+    CHECK(key_named_add(&s.init.coordinates, "gamma_2") && key_named_add(&s.init.coordinates, "beta_12"));
+    CHECK_INT(key_named_find(&s.init.coordinates, "beta_12"), 0);
+    CHECK_INT(key_named_find(&s.init.coordinates, "beta_13"), -1);
+    struct key *k = key_of_name(all, "gamma_2", 1);
+    CHECK_TEXT(k->path, "init.coordinates.gamma_2");
+    CHECK_TEXT(k->name, "gamma_2");
+    CHECK_INT(k->type, KEY_REAL);
+    key_set(&s, k, 0.375);
+    CHECK_NEAR(s.init.coordinates.item[1].value, 0.375, 0.0);
+    CHECK_NEAR(s.init.coordinates.item[0].value, 0.0, 0.0);
+    CHECK_NEAR(key_get(&s, k), 0.375, 0.0);
+    key_free(k);
+    key_free(all);                           /* nothing happens: it is of the tables */
+    CHECK_TEXT(all->path, "init.coordinates");
+    CHECK_INT(memory_balance(), 0);
+}
+
+TEST(names_are_sorted_and_limited)
+{
+    struct key_named n = {0};
+    for (int i = 0; i < KEY_NAMED_MAX; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "n%02d", (i * 37) % KEY_NAMED_MAX);
+        CHECK(key_named_add(&n, name));
+        n.item[key_named_find(&n, name)].value = (i * 37) % KEY_NAMED_MAX;
+    }
+    CHECK(!key_named_add(&n, "more"));
+    for (int i = 0; i < KEY_NAMED_MAX; i++)
+        CHECK_NEAR(n.item[i].value, i, 0.0);
+    CHECK(key_name_is_good("w1a_0_M-1_0") && !key_name_is_good("") && !key_name_is_good("a b") && !key_name_is_good("a.b"));
+    CHECK(key_name_is_good("a23456789012345678901234567890123456789012345678"+1));
+    CHECK(!key_name_is_good("a23456789012345678901234567890123456789012345678"));
 }

@@ -1,7 +1,9 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/stream.h"
+#include "job/manifold.h"
 #include "job/plan.h"
+#include "job/shape.h"
 
 #include "check.h"
 
@@ -169,6 +171,99 @@ TEST(the_probe_costs_time_memory_and_disk)
     job_free(without);
     job_free(with);
     job_free(all);
+}
+
+/* ---- block lists and manifold models ---- */
+
+#define BLOCKS "name: x\ntask: {kind: blocklist, blocks: 6, test_sequences: 100"
+#define PLANE "name: x\ntask: {kind: blocklist, expectation: patterns}\n" \
+    "model: {kind: manifold, layers: 3, heads: 1, coordinates: alpha_1 alpha_2 beta_12 beta_13 beta_23 gamma_2 gamma_3}\n" \
+    "init: {scheme: coordinates, others: 0.05}\ntrain: {steps: 6000, eval_every: 100}\nprobe.manifold.winner: true\n"
+
+static struct job *parse_tail(const char *head, const char *tail)
+{
+    char *text = memory_format("%s%s", head, tail);
+    struct job *job = must_parse(text);
+    memory_free(text);
+    return job;
+}
+
+TEST(epochs_of_sets_and_of_new_sequences)
+{
+    static const struct { const char *head, *tail; int64_t epoch, steps; } cases[] = {
+        {BLOCKS, ", sequences: 1000}\ntrain: {batch: 300, epochs: 5}\n", 4, 20},
+        {BLOCKS, ", sequences: 1000}\ntrain: {batch: 0, epochs: 5}\n", 1, 5},
+        {BLOCKS, ", sequences: 0}\ntrain: {batch: 300, epochs: 5}\n", 1, 5},
+        {BLOCKS, ", sequences: 0}\ntrain: {batch: 300, epochs: 5, steps: 77}\n", 1, 77},
+        {PLANE, "", 1, 6000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job *job = parse_tail(cases[i].head, cases[i].tail);
+        CHECK_INT(plan_epoch_steps(&job->spec), cases[i].epoch);
+        CHECK_INT(plan_steps(&job->spec), cases[i].steps);
+        job_free(job);
+    }
+}
+
+/* The unembedding, at the last position alone, and the only matrix of one block; 64 tokens, 14 positions. */
+TEST(an_attention_only_model_on_blocks_costs_its_own_positions)
+{
+    struct job *job = parse_tail(BLOCKS, ", sequences: 0}\nmodel: {kind: attention_only, heads: 1}\n"
+                                 "train: {batch: 10, steps: 8, eval_every: 8}\n");
+    double d = 64.0 + 14.0, n = 13.0, forward = 2.0 * n * d * d + 4.0 * n * n * d + 2.0 * 2.0 * d * 64.0;
+    struct cost c = plan_cost(&job->spec);
+    CHECK_NEAR(c.parameters, d * d + 2.0 * d * 64.0, 0.0);
+    CHECK_NEAR(c.flops, 3.0 * forward * 80.0 + forward * 2.0 * 200.0, 1e-9 * c.flops);
+    job_free(job);
+}
+
+TEST(a_manifold_model_costs_its_coordinates)
+{
+    struct job *few = parse_tail(PLANE, ""), *all = parse_tail(PLANE, "");
+    struct job *full = must_parse(BLOCKS "}\nmodel: {kind: attention_only, layers: 3, heads: 1}\ntrain: {steps: 6000, "
+                                  "batch: 100, eval_every: 100}\n");
+    struct manifold *m = NULL;
+    strcpy(all->spec.model.coordinates, "all");
+    CHECK_OK(manifold_new(&all->spec, &m));
+    CHECK_NEAR(plan_cost(&few->spec).parameters, 7.0, 0.0);
+    CHECK_NEAR(plan_cost(&all->spec).parameters, m->coordinates, 0.0);
+    CHECK_NEAR(manifold_count(&all->spec), m->coordinates, 0.0);
+    CHECK(plan_cost(&few->spec).flops < 0.5 * plan_cost(&all->spec).flops);
+    double each = plan_cost(&few->spec).flops / (shape_sequences(&few->spec, false));
+    CHECK(each < 1e-2 * plan_cost(&full->spec).flops / 100.0);
+    double curves = 5.0 * 8.0 * 61.0;
+    CHECK(plan_cost(&few->spec).disk < curves + 2048.0 && plan_cost(&few->spec).disk > curves);
+    manifold_free(m);
+    job_free(few);
+    job_free(all);
+    job_free(full);
+    CHECK_INT(memory_balance(), 0);
+}
+
+/* A million points: the plan stays small, has the ids of the runs, and says that a small disk does not hold them. */
+TEST(a_map_of_a_million_points_is_planned_and_measured_against_the_disk)
+{
+    struct job *job = parse_tail(PLANE, "axes:\n  init.coordinates.beta_12: {from: 0, to: 1, points: 1000}\n"
+                                 "  init.coordinates.beta_23: {from: 0, to: 1, points: 1000}\n");
+    clock_t start = clock();
+    struct plan *p = plan_new(job);
+    printf("# plan of a million runs in %.2f s\n", (double)(clock() - start) / CLOCKS_PER_SEC);
+    CHECK_INT(p->runs, 1000000);
+    CHECK(p->tiles <= 4000);
+    double curves = 5.0 * 8.0 * 61.0 * 1e6;
+    CHECK(p->disk > 2.0 * curves && p->disk < 5.0 * curves);          /* in the tiles, and in runs.nc */
+    int fits = 1;
+    char *text = plan_print(job, p, 0.0, 1e9, 2, &fits);
+    CHECK_INT(fits, 0);
+    CHECK_HAS(text, "does not fit: the output needs ");
+    CHECK_HAS(text, " of disk, 1.0 GB are free");
+    memory_free(text);
+    text = plan_print(job, p, 0.0, 1e12, 2, &fits);
+    CHECK_INT(fits, 1);
+    memory_free(text);
+    plan_free(p);
+    job_free(job);
+    CHECK_INT(memory_balance(), 0);
 }
 
 /* ---- tiles ---- */
