@@ -1,5 +1,6 @@
 #include "mpi/launch.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "job/plan.h"
@@ -361,6 +362,22 @@ static bool goes_on(struct world *w, const struct job *job, const struct launch_
     return more != 0;
 }
 
+/* With a rank lost, rank 0 trains the level to its end alone and no further one begins.   fails: STATUS_STOPPED where one is
+ * wanted */
+static enum status check_complete(struct store *store, const struct job *job, struct round *r)
+{
+    int damaged = 0;
+    size_t missing = 0;
+    enum status status = store_scan(store, job, r->outcome, &damaged);
+    if (status == STATUS_OK)
+        status = wanted_runs(store, job, r->outcome, r->wanted, &r->level);
+    for (size_t i = 0; i < job_runs(job) && status == STATUS_OK; i++)
+        missing += r->wanted[i] && r->outcome[i] < 0;
+    return missing ? status_fail(STATUS_STOPPED, "ranks were lost before the refined map was complete: %zu runs of its level %d are "
+                                 "missing; run the same command again to go on", missing, r->level)
+                   : status;
+}
+
 enum status launch_train(struct world *w, struct store *store, const struct job *job,
                          const struct launch_options *options, struct launch_result *result)
 {
@@ -382,9 +399,13 @@ enum status launch_train(struct world *w, struct store *store, const struct job 
     if (w->rank == 0 && all.retry_quarantined)
         for (size_t t = 0; t < r.plan->tiles; t++)
             strikes_clear(store, r.plan->tile[t].id);
-    do
+    const double deadline = clock_now() + all.seconds_left;
+    do {
+        all.seconds_left = deadline - clock_now();
         status = go_round(w, store, job, &all, result, &r);
-    while (status == STATUS_OK && goes_on(w, job, result, &r));
+    } while (status == STATUS_OK && goes_on(w, job, result, &r));
+    if (status == STATUS_OK && job->order && w->rank == 0 && result->ranks_lost)
+        status = check_complete(store, job, &r);
 out:
     plan_free(r.plan);
     memory_free(r.outcome);

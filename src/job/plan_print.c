@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "job/plan.h"
+#include "job/refine.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -77,6 +78,9 @@ static void add_runs(const struct job *job, const struct plan *p, struct text *o
     text_add(out, ") in ");
     add_counted(out, (double)p->tiles, "tile");
     text_add(out, "\n");
+    if (job->order)
+        text_add(out, "refined         begins with %zu of them, the others are trained where the map changes: what follows is the most\n",
+                 refine_level_end(job, 0));
 }
 
 struct span {

@@ -58,6 +58,24 @@ wait $pid 2>/dev/null
 check resumed refined 2 killed
 same a_killed_map_is_the_same refined-1 killed
 
+# A rank is lost in the first level: the level is finished without it, and the launch says that the map is not.
+larger() {                      # larger OPTION...: 161 x 161 from 41 x 41
+    "$INVAR" train "$TOP/jobs/init-phases-gamma.yaml" --set refine.levels=2 --set "$(axes gamma_3 gamma_2 161)" \
+        --set store.tile_runs=50 --set claims=[] "$@"
+}
+check larger larger -o larger --quiet
+mpirun --enable-recovery -n 2 "$INVAR" train "$TOP/jobs/init-phases-gamma.yaml" --set refine.levels=2 \
+    --set "$(axes gamma_3 gamma_2 161)" --set store.tile_runs=50 --set claims=[] -o lost --quiet >lost.log 2>&1 &
+pid=$!
+wait_until 30 grep -q "level 0 of" lost/log.txt
+read -ra ranks <<<"$(cat /proc/$pid/task/$pid/children)"
+kill -9 "${ranks[1]}" 2>/dev/null
+wait $pid 2>/dev/null
+check lost_rank_leaves_75 grep -q "ends with exit code 75" lost/log.txt
+check lost_rank_says_why grep -q "ranks were lost before the refined map was complete" lost/log.txt
+check goes_on_after_the_loss larger -o lost --quiet
+same a_lost_rank_changes_no_bit larger lost
+
 # ---- emergence ----
 
 check emergence many 2 run "$TOP/jobs/emergence.yaml" -o emergence --quiet --set axes.task.blocks=[8,16,32,64] --set train.steps=160000

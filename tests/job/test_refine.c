@@ -188,6 +188,10 @@ TEST(runs_come_level_by_level_and_every_run_once)
         if (seen[i] != 1)
             CHECK_FAIL("run %zu is there %d times", i, seen[i]);
     struct plan *plan = plan_new(job);
+    int fits;
+    char *text = plan_print(job, plan, 0.0, 0.0, 1, &fits);
+    CHECK_HAS(text, "refined         begins with 162 of them");      /* 9 x 9, two seeds */
+    memory_free(text);
     for (size_t t = 0; t < plan->tiles; t++) {
         job_locate(job, plan->tile[t].first, position, &seed);
         int first = refine_level(job, refine_point(job, position));
