@@ -74,14 +74,9 @@ static bool decoder_expectation(const struct spec *s, struct text *why)
 /* What the keys can say and this version cannot do yet. */
 static bool is_built(const struct spec *s, struct text *why)
 {
-    const bool patterns = s->task.expectation == EXPECTATION_PATTERNS;
-    if (s->model.kind != MODEL_MANIFOLD || s->task.kind != TASK_BLOCKLIST || (patterns && s->probe_circuit.budget == 0.0))
+    if (s->model.kind != MODEL_MANIFOLD || s->task.kind != TASK_BLOCKLIST || s->probe_circuit.budget == 0.0)
         return true;
-    if (patterns)
-        text_add(why, "probe.circuit: this version seeks circuits in attention_only models only");
-    else
-        text_add(why, "task.expectation %s: this version trains manifold models on patterns only",
-             key_find("task.expectation")->words[s->task.expectation]);
+    text_add(why, "probe.circuit: this version seeks circuits in attention_only models only");
     return false;
 }
 
@@ -115,7 +110,7 @@ const struct rule rules_of_model[] = {
     RULE(manifold_has_blocks, "model.kind", "task.kind"),
     RULE(decoder_layout, "task.layout", "model.kind", "task.kind"),
     RULE(decoder_expectation, "task.expectation", "model.kind", "task.kind"),
-    RULE(is_built, "task.expectation", "probe.circuit.budget", "model.kind", "task.kind"),
+    RULE(is_built, "probe.circuit.budget", "model.kind", "task.kind"),
     RULE(point_exists, "init.scheme", "model.kind", "task.kind"),
     RULE(manifold_scheme, "init.scheme", "model.kind"),
     RULE_END,

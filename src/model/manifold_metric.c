@@ -1,7 +1,6 @@
 #include "model/manifold_metric.h"
 
 #include "base/memory.h"
-#include "base/status.h"
 #include "model/manifold_relation.h"
 
 #include <math.h>
@@ -64,13 +63,62 @@ static int invert(int n, double *a, double *inverse)
     return 1;
 }
 
+/* One rotation of Jacobi's method in the plane (i, j): a becomes diagonal there, the columns of v turn along. */
+static void rotate(int n, double *a, double *v, int i, int j)
+{
+    if (a[i * n + j] == 0.0)
+        return;
+    const double half = 0.5 * (a[j * n + j] - a[i * n + i]) / a[i * n + j];
+    const double t = (half < 0.0 ? -1.0 : 1.0) / (fabs(half) + sqrt(half * half + 1.0)), c = 1.0 / sqrt(t * t + 1.0), s = t * c;
+    for (int k = 0; k < n; k++) {
+        const double x = a[k * n + i], y = a[k * n + j], p = v[k * n + i], q = v[k * n + j];
+        a[k * n + i] = c * x - s * y;
+        a[k * n + j] = s * x + c * y;
+        v[k * n + i] = c * p - s * q;
+        v[k * n + j] = s * p + c * q;
+    }
+    for (int k = 0; k < n; k++) {
+        const double x = a[i * n + k], y = a[j * n + k];
+        a[i * n + k] = c * x - s * y;
+        a[j * n + k] = s * x + c * y;
+    }
+}
+
+/* The pseudo-inverse of a small symmetric matrix without negative eigenvalues; destroys a. */
+static void pseudo_invert(int n, double *a, double *inverse)
+{
+    double *v = memory_new((size_t)(n * n), sizeof *v), largest = 0.0;
+    for (int i = 0; i < n; i++)
+        v[i * n + i] = 1.0;
+    for (int sweep = 0; sweep < 30; sweep++)
+        for (int i = 0; i < n; i++)
+            for (int j = i + 1; j < n; j++)
+                rotate(n, a, v, i, j);
+    for (int i = 0; i < n; i++)
+        largest = fmax(largest, a[i * n + i]);
+    memset(inverse, 0, (size_t)(n * n) * sizeof *inverse);
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < n && a[k * n + k] > 1e-9 * largest; i++)
+            for (int j = 0; j < n; j++)
+                inverse[i * n + j] += v[i * n + k] * v[j * n + k] / a[k * n + k];
+    memory_free(v);
+}
+
 static bool overlap(const struct manifold_coordinate *a, const struct manifold_coordinate *b)
 {
     return a->layer == b->layer && a->head == b->head && a->query == b->query && a->key == b->key;
 }
 
-/* Row i of the inverse from the coordinates that overlap with it.   out: g's entries from g->first[i] on; 0: singular */
-static int add_row(const struct manifold *m, const double *gram, int i, struct manifold_metric *g)
+/* Gram matrix of the n coordinates in `list`.   out: a [n][n] */
+static void gram_of(const struct manifold *m, const double *gram, int n, const int *list, double *a)
+{
+    for (int j = 0; j < n; j++)
+        for (int k = 0; k < n; k++)
+            a[j * n + k] = gram[m->coordinate[list[j]].selection * m->selections + m->coordinate[list[k]].selection];
+}
+
+/* Row i of the inverse from the coordinates that overlap with it.   out: g's entries from g->first[i] on */
+static void add_row(const struct manifold *m, const double *gram, int i, struct manifold_metric *g)
 {
     int list[MANIFOLD_SELECTIONS_MAX], n = 0, own = 0;
     for (int j = 0; j < m->coordinates; j++)
@@ -79,10 +127,11 @@ static int add_row(const struct manifold *m, const double *gram, int i, struct m
             list[n++] = j;
         }
     double *a = memory_new((size_t)(n * n), sizeof *a), *inverse = memory_new((size_t)(n * n), sizeof *inverse);
-    for (int j = 0; j < n; j++)
-        for (int k = 0; k < n; k++)
-            a[j * n + k] = gram[m->coordinate[list[j]].selection * m->selections + m->coordinate[list[k]].selection];
-    int regular = invert(n, a, inverse);
+    gram_of(m, gram, n, list, a);
+    if (!invert(n, a, inverse)) {
+        gram_of(m, gram, n, list, a);
+        pseudo_invert(n, a, inverse);
+    }
     for (int j = 0; j < n; j++) {
         g->column[g->first[i] + j] = list[j];
         g->value[g->first[i] + j] = inverse[own * n + j];
@@ -90,7 +139,6 @@ static int add_row(const struct manifold *m, const double *gram, int i, struct m
     g->first[i + 1] = g->first[i] + n;
     memory_free(a);
     memory_free(inverse);
-    return regular;
 }
 
 struct manifold_metric *manifold_metric_new(const struct spec *s, const struct manifold *m)
@@ -103,17 +151,10 @@ struct manifold_metric *manifold_metric_new(const struct spec *s, const struct m
     g->first = memory_new(n + 1, sizeof *g->first);
     g->column = memory_new(n * (size_t)m->selections, sizeof *g->column);
     g->value = memory_new(n * (size_t)m->selections, sizeof *g->value);
-    int singular = -1;
     for (int i = 0; i < m->coordinates; i++)
-        if (!add_row(m, gram, i, g) && singular < 0)
-            singular = i;
+        add_row(m, gram, i, g);
     memory_free(gram);
-    if (singular < 0)
-        return g;
-    status_fail(STATUS_JOB, "train.metric weights: the direction of %s depends on others of the same matrix, as in a class of few tokens "
-                "or a short period: leave it out of model.coordinates", m->coordinate[singular].name);
-    manifold_metric_free(g);
-    return NULL;
+    return g;
 }
 
 void manifold_metric_free(struct manifold_metric *g)

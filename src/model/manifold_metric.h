@@ -19,8 +19,8 @@ struct manifold_metric {
 
 /* <S_a, S_b> of two selections as matrices of tokens or positions. Independent of paths.   out: gram[selections][selections] */
 void manifold_gram(const struct spec *s, const struct manifold *m, double *gram);
-/* G^-1 of the coordinates of m.   fails (NULL): directions that depend on each other, as those of a class of one token do;
- * status_text() says which */
+/* G^-1 of the coordinates of m. Where directions depend on each other, as all centred shifts of a short period do, it is the
+ * pseudo-inverse: the weights move as they should, and of the coordinates that say so the least ones do. */
 struct manifold_metric *manifold_metric_new(const struct spec *s, const struct manifold *m);
 void manifold_metric_free(struct manifold_metric *g);
 

@@ -4,6 +4,7 @@
 #include "kern/kern.h"
 #include "model/model_private.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static const struct model_ops *ops_of(const struct spec *s)
     switch ((enum model_kind)s->model.kind) {
     case MODEL_DECODER: return &decoder_ops;
     case MODEL_ATTENTION_ONLY: return &attention_only_ops;
-    case MODEL_MANIFOLD: return NULL;
+    case MODEL_MANIFOLD: return &manifold_ops;
     }
     return NULL;
 }
@@ -97,7 +98,10 @@ void model_free(struct model *m)
         return;
     engine_close(&m->planned);
     engine_close(&m->complete);
-    memory_free(m->sizes);
+    if (m->sizes_free)
+        m->sizes_free(m->sizes);
+    else
+        memory_free(m->sizes);
     memory_free(m->tensor);
     memory_free(m->weights);
     memory_free(m->gradient);
@@ -186,6 +190,8 @@ struct model_result model_train_pass(struct model *m, const struct batch *b, uin
 struct model_result model_evaluate(struct model *m, const struct batch *b, const struct intervention *v)
 {
     const struct engine *e = v ? complete(m) : &m->planned;
+    if (v && !e->passes->activations)
+        return (struct model_result){.loss = NAN};
     return e->passes->evaluate(e->work, m->weights, b, v);
 }
 
@@ -197,11 +203,11 @@ void model_logits(struct model *m, const struct batch *b, double *logits)
 size_t model_activations(struct model *m, const struct batch *b, int layer, double *h)
 {
     const struct engine *e = complete(m);
-    return e->passes->activations(e->work, m->weights, b, layer, h);
+    return e->passes->activations ? e->passes->activations(e->work, m->weights, b, layer, h) : 0;
 }
 
 size_t model_logit_gradient(struct model *m, const struct batch *b, int layer, int c, double *g)
 {
     const struct engine *e = complete(m);
-    return e->passes->logit_gradient(e->work, m->weights, b, layer, c, g);
+    return e->passes->logit_gradient ? e->passes->logit_gradient(e->work, m->weights, b, layer, c, g) : 0;
 }

@@ -16,7 +16,8 @@ struct engine {
 struct model {
     int layers, width;               /* what model_layers and model_width say */
     int growth;                      /* by how much every block multiplies the width; 0 and 1: it stays */
-    void *sizes;                     /* the kind's description, memory_new */
+    void *sizes;                     /* the kind's description */
+    void (*sizes_free)(void *);      /* NULL: memory_free */
     int openblas;                    /* train.gemm */
     struct planner plan;
     struct engine planned;           /* trains and evaluates */
@@ -36,6 +37,6 @@ size_t model_add_tensor(struct model *m, int wanted, enum tensor_group group, in
 struct model_ops {
     enum status (*build)(struct model *m, const struct spec *s, struct task_shape shape);
 };
-extern const struct model_ops decoder_ops, attention_only_ops;
+extern const struct model_ops decoder_ops, attention_only_ops, manifold_ops;
 
 #endif

@@ -63,7 +63,7 @@ int manifold_winner(const struct spec *s, double loss, const double *rise, int c
 /* ---- the model in double ---- */
 
 struct look {
-    struct spec spec;                /* in double */
+    struct spec spec;                /* in double, gradients by the coordinates */
     struct manifold *all;            /* directions that are projected on: a manifold model's own are its coordinates */
     struct manifold_basis *basis;    /* NULL: the weights are the coordinates */
     struct model *model;
@@ -109,6 +109,7 @@ static enum status open_look(struct look *l, const struct spec *s, const struct 
 {
     *l = (struct look){.spec = *s};
     l->spec.model.precision = PRECISION_FLOAT64;
+    l->spec.train.metric = METRIC_COORDINATES;
     const struct task_shape shape = shape_of(s);
     enum status status = model_open(&l->spec, shape, &l->model);
     if (status == STATUS_OK)

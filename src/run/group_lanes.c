@@ -21,8 +21,8 @@ enum status lanes_open(struct lanes *l, const struct spec *s)
         status = manifold_new(s, &l->manifold);
     if (status == STATUS_OK)
         status = manifold_tape_new(s, &l->tape);
-    if (status == STATUS_OK && s->train.metric == METRIC_WEIGHTS && !(l->metric = manifold_metric_new(s, l->manifold)))
-        status = STATUS_JOB;
+    if (status == STATUS_OK && s->train.metric == METRIC_WEIGHTS)
+        l->metric = manifold_metric_new(s, l->manifold);
     if (status != STATUS_OK) {
         lanes_close(l);
         return status;

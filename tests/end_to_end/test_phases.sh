@@ -16,6 +16,25 @@ for plane in "alpha alpha_2 alpha_1" "beta beta_23 beta_12" "gamma gamma_3 gamma
     check "figure_of_$name" test -s "$name/figures/map_winner.svg"
 done
 
+# The program of all patterns and the passes over every sequence that can occur go the same way.
+ways() {                        # ways EXPECTATION
+    printf '%s\n' 'name: ways' "task: {kind: blocklist, blocks: 2, rare_tokens: 5, expectation: $1}" \
+        'model: {kind: manifold, layers: 3, heads: 1, embedding: centred, self_attention: false, precision: float64}' \
+        'init: {scheme: coordinates, others: 0.1}' 'train: {optimizer: sgd, lr: 0.5, steps: 300, eval_every: 100}' \
+        'probe: {manifold: {coordinates: true, winner: true, gradient: true}}' >"ways-$1.yaml"
+    "$INVAR" run "ways-$1.yaml" -o "ways-$1" --quiet
+}
+check by_patterns ways patterns
+check by_all_sequences ways complete
+check patterns_are_all_sequences /usr/bin/python3 -B - <<'PY'
+import netCDF4, numpy
+a, b = (netCDF4.Dataset(f"ways-{e}/runs.nc") for e in ("patterns", "complete"))
+for name in ("coordinate", "gradient", "rise", "loss_train", "rise_in_context"):
+    difference = numpy.abs(numpy.ma.filled(a[name][:] - b[name][:], numpy.nan)).max()
+    print(name, difference)         # measured: 4e-15
+    assert difference < 1e-12, name
+PY
+
 # ---- refined maps ----
 
 refined() {                     # refined RANKS DIR OPTION...: 33 x 33 from 9 x 9

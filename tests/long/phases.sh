@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The initialisation phase diagrams at full size: refined maps of 161 x 161 equal the uniform ones, the four planes at 641 x 641, the
-# plane with whole models beside that of the manifold, confinement, attraction.
+# The initialisation phase diagrams at full size: refined maps of 161 x 161 equal the uniform ones, the four planes at 641 x 641,
+# the plane with whole models beside that of the manifold, confinement, attraction.
 . tests/end_to_end/lib.sh
 ranks=$(nproc)
 
@@ -9,8 +9,10 @@ axes() { echo "axes={init.coordinates.$1: {from: 0, to: 1, points: $3}, init.coo
 for plane in "alpha alpha_2 alpha_1" "beta beta_23 beta_12" "gamma gamma_3 gamma_2" "mixed beta_12 alpha_2"; do
     read -r name y x <<<"$plane"
     job=$TOP/jobs/init-phases-$name.yaml
-    check "uniform_$name" many "$ranks" run "$job" -o "uniform-$name" --quiet --set refine.levels=0 --set "$(axes "$y" "$x" 161)"
-    check "refined_$name" many "$ranks" run "$job" -o "refined-$name" --quiet --set refine.levels=2 --set "$(axes "$y" "$x" 161)"
+    check "uniform_$name" many "$ranks" run "$job" -o "uniform-$name" --quiet --set refine.levels=0 \
+        --set "$(axes "$y" "$x" 161)"
+    check "refined_$name" many "$ranks" run "$job" -o "refined-$name" --quiet --set refine.levels=2 \
+        --set "$(axes "$y" "$x" 161)"
     check "full_size_$name" many "$ranks" run "$job" -o "$name" --quiet
     /usr/bin/python3 -B - "$name" <<'PY' || bad=1
 import sys, netCDF4, numpy

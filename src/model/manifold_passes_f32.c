@@ -1,0 +1,5 @@
+/* manifold_passes_f32.c: the manifold kind in single precision. */
+typedef float real;
+#define PRECISION f32
+
+#include "model/manifold_passes.inc"
