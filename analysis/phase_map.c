@@ -5,27 +5,11 @@
 #include "analysis/variables.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "job/outcome.h"
 #include "store/ncfile.h"
 
 #include <math.h>
 #include <string.h>
-
-/* From good to bad; of two outcomes that are equally frequent, the map shows the worse. */
-static const enum outcome by_severity[OUTCOME_COUNT] = {OUTCOME_DONE, OUTCOME_UNFINISHED, OUTCOME_DIVERGED,
-                                                        OUTCOME_FAILED};
-
-/* The most frequent outcome of a point and how often it is; -1 where no run has finished. */
-static int majority(const size_t count[OUTCOME_COUNT], size_t *often)
-{
-    int most = -1;
-    *often = 0;
-    for (int i = 0; i < OUTCOME_COUNT; i++)
-        if (count[by_severity[i]] > 0 && count[by_severity[i]] >= *often) {
-            most = by_severity[i];
-            *often = count[most];
-        }
-    return most;
-}
 
 /* The reassembly of a refined map by its labels. */
 static void refine(struct ncfile *f, struct grid *g, struct ncfile *runs, const double *outcome, const double *present)
@@ -36,7 +20,8 @@ static void refine(struct ncfile *f, struct grid *g, struct ncfile *runs, const 
     if (g->job->spec.refine.by == REFINE_WINNER)
         phase_winner_labels(g, runs, label);
     else
-        memcpy(label, outcome, g->points * sizeof *label);
+        for (size_t p = 0; p < g->points; p++)       /* as in store/wanted.c */
+            label[p] = outcome[p] == OUTCOME_FAILED ? (double)NAN : outcome[p];
     grid_refine(g, label, present);
     ncfile_variable(f, "level", NCFILE_INT, text_string(&g->dims), "1",
                     "level of the cell of the refined map; its points without runs take the values of the nearest corner");
@@ -54,7 +39,7 @@ static void put_outcomes(struct ncfile *f, struct grid *g, struct ncfile *run_fi
     double *present = memory_new(g->points, sizeof *present);
     for (size_t p = 0; p < g->points; p++) {
         size_t often;
-        int m = majority(count[p], &often);
+        int m = outcome_most(count[p], &often);
         for (int o = 0; o < OUTCOME_COUNT; o++)
             present[p] += (double)count[p][o];
         most[p] = m < 0 ? (double)NAN : (double)m;

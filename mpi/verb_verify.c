@@ -12,6 +12,7 @@
 #include "mpi/run_name.h"
 #include "run/train.h"
 #include "store/record_compare.h"
+#include "store/wanted.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -186,6 +187,21 @@ static void say_missing(const struct session *s, size_t run)
     text_free(&t);
 }
 
+/* Where no runs are named, what a refined map does not ask for is not missing. */
+static enum status leave_unwanted(const struct session *s, const int *outcome, bool *chosen)
+{
+    const size_t runs = job_runs(s->job);
+    int level;
+    if (!s->job->order || s->options->words_count)
+        return STATUS_OK;
+    bool *wanted = memory_new(runs + 1, sizeof *wanted);
+    enum status status = wanted_runs(s->store, s->job, outcome, wanted, &level);
+    for (size_t i = 0; i < runs && status == STATUS_OK; i++)
+        chosen[i] = wanted[i] || outcome[i] >= 0;
+    memory_free(wanted);
+    return status;
+}
+
 /* out: *c, its list freed by the caller, also on failure */
 static enum status choose(const struct session *s, struct choice *c)
 {
@@ -196,6 +212,8 @@ static enum status choose(const struct session *s, struct choice *c)
     enum status status = choose_named(s, chosen);
     if (status == STATUS_OK)
         status = store_scan(s->store, s->job, outcome, &c->damaged);
+    if (status == STATUS_OK)
+        status = leave_unwanted(s, outcome, chosen);
     for (size_t i = 0; i < runs && status == STATUS_OK; i++) {
         if (chosen[i] && outcome[i] >= 0)
             c->run[c->count++] = i;

@@ -2,6 +2,8 @@
 #ifndef INVAR_JOB_OUTCOME_H
 #define INVAR_JOB_OUTCOME_H
 
+#include <stddef.h>
+
 /* OUTCOME(name, number in files: append, never renumber, meaning) */
 #define OUTCOME_TABLE(OUTCOME) \
     OUTCOME(DONE, 0, "trained to its last step, or to its target accuracy") \
@@ -17,5 +19,9 @@ enum outcome {
 };
 
 const char *outcome_name(enum outcome o);       /* "DONE" */
+
+/* The most frequent outcome of several runs, of equals the worse: FAILED, then DIVERGED, UNFINISHED, DONE.
+ * in: count[OUTCOME_COUNT]   out: *often, its count; returns -1 (*often 0) where there is no run */
+int outcome_most(const size_t *count, size_t *often);
 
 #endif

@@ -276,14 +276,14 @@ struct cost plan_cost(const struct spec *s)
 
 /* ---- tiles ---- */
 
-/* Runs of a tile until it is full, or the level of a refined map is. `least`: runs that every tile must have so that
- * there are not too many files. */
-static size_t tile_count(const struct job *job, const double *seconds, size_t points, size_t first, size_t least)
+/* Runs of a tile until it is full, or the level of a refined map is. in: seconds[points of the axes]; `least`: runs that
+ * every tile must have so that there are not too many files. */
+static size_t tile_count(const struct job *job, const double *seconds, size_t first, size_t least)
 {
     size_t runs = refine_level_end(job, first), count = 0, fixed = (size_t)job->spec.store.tile_runs;
     double sum = 0.0;
     while (first + count < runs) {
-        double next = seconds[(first + count) % points];
+        double next = seconds[refine_point_of(job, first + count)];
         if (fixed ? count == fixed : count >= least && count > 0 && (next >= LONG_RUN_SECONDS || sum >= TILE_SECONDS))
             break;
         sum += next;
@@ -294,18 +294,18 @@ static size_t tile_count(const struct job *job, const double *seconds, size_t po
     return count;
 }
 
-static void tile_finish(struct job_ids *ids, const double *seconds, size_t points, struct plan_tile *t)
+static void tile_finish(const struct job *job, struct job_ids *ids, const double *seconds, struct plan_tile *t)
 {
     char *id = memory_new(t->count, HASH_TEXT);
     for (size_t i = 0; i < t->count; i++) {
-        t->seconds += seconds[(t->first + i) % points];
+        t->seconds += seconds[refine_point_of(job, t->first + i)];
         job_ids_of(ids, t->first + i, id + i * HASH_TEXT);
     }
     hash_print(hash_bytes(id, t->count * HASH_TEXT), t->id);
     memory_free(id);
 }
 
-static void make_tiles(const struct job *job, const double *seconds, size_t points, struct plan *p)
+static void make_tiles(const struct job *job, const double *seconds, struct plan *p)
 {
     size_t least = (p->runs + TILES_MAX - 1) / TILES_MAX, capacity = 0;
     struct job_ids *ids = job_ids_new(job);
@@ -317,8 +317,8 @@ static void make_tiles(const struct job *job, const double *seconds, size_t poin
         }
         struct plan_tile *t = &p->tile[p->tiles++];
         t->first = first;
-        t->count = tile_count(job, seconds, points, first, least);
-        tile_finish(ids, seconds, points, t);
+        t->count = tile_count(job, seconds, first, least);
+        tile_finish(job, ids, seconds, t);
         first += t->count;
     }
     job_ids_free(ids);
@@ -371,7 +371,7 @@ struct plan *plan_new(const struct job *job)
     double *seconds = memory_new(points, sizeof *seconds), record = 0.0, disk = 0.0;
     for (size_t i = 0; i < points; i++) {
         uint64_t seed;
-        job_run(job, i, spec, &seed);
+        job_run(job, refine_run(job, i, 0), spec, &seed);
         struct cost c = plan_cost(spec);
         seconds[i] = c.seconds;
         p->seconds += c.seconds * job->seeds;
@@ -379,7 +379,7 @@ struct plan *plan_new(const struct job *job)
         record = fmax(record, c.disk);
         disk += c.disk * job->seeds;
     }
-    make_tiles(job, seconds, points, p);
+    make_tiles(job, seconds, p);
     size_t most = 0;
     for (size_t t = 0; t < p->tiles; t++)
         most = p->tile[t].count > most ? p->tile[t].count : most;

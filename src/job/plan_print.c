@@ -110,7 +110,7 @@ static void add_model(const struct job *job, struct text *out)
     size_t points = job_runs(job) / (size_t)job->seeds;
     for (size_t i = 0; i < points; i++) {
         uint64_t seed;
-        job_run(job, i, spec, &seed);
+        job_run(job, refine_run(job, i, 0), spec, &seed);
         struct cost c = plan_cost(spec);
         widen(&parameters, c.parameters);
         widen(&steps, c.steps);

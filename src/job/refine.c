@@ -172,9 +172,30 @@ size_t refine_level_end(const struct job *job, size_t run)
     return o->first[level + 1] * seeds;
 }
 
+size_t refine_point_of(const struct job *job, size_t run)
+{
+    int position[JOB_AXES_MAX], seed_index;
+    if (!job->order)
+        return run % refine_points(job);
+    job_locate(job, run, position, &seed_index);
+    return refine_point(job, position);
+}
+
+size_t refine_run(const struct job *job, size_t point, int seed_index)
+{
+    const struct refine_order *o = job->order;
+    size_t level = 0, seeds = (size_t)job->seeds, seed = (size_t)seed_index;
+    if (!o)
+        return seed * refine_points(job) + point;
+    while (o->rank[point] >= o->first[level + 1])
+        level++;
+    size_t points = o->first[level + 1] - o->first[level];
+    return o->first[level] * seeds + seed * points + o->rank[point] - o->first[level];
+}
+
 /* ---- cells ---- */
 
-enum { CELL_ABSENT, CELL_WHOLE, CELL_HALVED };
+enum { CELL_ABSENT, CELL_WHOLE, CELL_HALVED, CELL_OPEN };
 
 /* The cells of one level in one slice. */
 struct cells {
@@ -261,25 +282,26 @@ static void halve_around(struct cells *c, const int *at, int halo)
             other[d] = at[d] + digit[d] - halo;
             inside = inside && other[d] >= 0 && other[d] < c->count[d];
         }
-        if (inside && c->state[cell_number(c, other)] != CELL_ABSENT)
+        if (inside && c->state[cell_number(c, other)] == CELL_WHOLE)
             c->state[cell_number(c, other)] = CELL_HALVED;
     } while (next_digits(c->g->dims, 2 * halo + 1, digit));
 }
 
-/* Judges all cells that there are; false when one cannot be yet. */
+/* Judges all cells that there are; false when one cannot be yet: it is left open. */
 static bool judge_cells(struct cells *c, const int *label)
 {
     int at[JOB_AXES_MAX];
     bool *splits = memory_new(c->cells, sizeof *splits), known = true;
-    for (size_t i = 0; i < c->cells && known; i++) {
+    for (size_t i = 0; i < c->cells; i++) {
         if (c->state[i] == CELL_ABSENT)
             continue;
         cell_at(c, i, at);
         enum judgement j = judge(c, at, label);
         splits[i] = j == DISAGREE;
-        known = j != OPEN;
+        c->state[i] = j == OPEN ? CELL_OPEN : c->state[i];
+        known = known && j != OPEN;
     }
-    for (size_t i = 0; i < c->cells && known; i++)
+    for (size_t i = 0; i < c->cells; i++)
         if (splits[i]) {
             cell_at(c, i, at);
             halve_around(c, at, (int)c->g->job->spec.refine.halo);
@@ -331,17 +353,21 @@ static void want_coarse(const struct grid *g, size_t origin, bool *wanted)
     close_cells(&c);
 }
 
-/* Goes through the levels of one slice; `visit` may be NULL and sees each level's cells when they are judged. */
+/* Goes through the levels of one slice; `visit` may be NULL and sees each level's cells when they are judged. Without it
+ * the walk ends at the first level that has an open cell, since the halo of that cell may reach others; with it the
+ * other cells are seen all the same.   returns the first level that has an open cell, or `levels` */
 typedef void visit_cells(void *context, const struct cells *c);
 
 static int walk_slice(const struct grid *g, size_t origin, const int *label, bool *wanted, visit_cells *visit, void *context)
 {
     struct cells c, next;
-    int level = 0;
+    int open = g->levels;
     open_cells(&c, g, origin, 0);
     memset(c.state, CELL_WHOLE, c.cells);
-    for (; level < g->levels; level++) {
+    for (int level = 0; level < g->levels; level++) {
         if (!judge_cells(&c, label))
+            open = level < open ? level : open;
+        if (open < g->levels && !visit)
             break;
         if (visit)
             visit(context, &c);
@@ -351,7 +377,7 @@ static int walk_slice(const struct grid *g, size_t origin, const int *label, boo
         c = next;
     }
     close_cells(&c);
-    return level;
+    return open;
 }
 
 int refine_wanted(const struct job *job, const int *label, bool *wanted)

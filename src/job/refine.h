@@ -42,6 +42,9 @@ size_t refine_level_end(const struct job *job, size_t run);
 size_t refine_points(const struct job *job);
 size_t refine_point(const struct job *job, const int *position);
 void refine_position(const struct job *job, size_t point, int *position);
+/* Of any job: the point of a run, and the run of a point and the number of a seed: the inverse of job_locate. */
+size_t refine_point_of(const struct job *job, size_t run);
+size_t refine_run(const struct job *job, size_t point, int seed_index);
 /* The level of the grid to which a point belongs. */
 int refine_level(const struct job *job, size_t point);
 
@@ -50,9 +53,10 @@ int refine_level(const struct job *job, size_t point);
  * that level, `levels` when nothing is open beyond what is wanted */
 int refine_wanted(const struct job *job, const int *label, bool *wanted);
 
-/* The full map.   in: label[points], REFINE_UNKNOWN where nothing was trained   out: source[points], the trained point
- * whose results a point takes (itself where it is trained; points beyond every judged cell: themselves), and
- * level[points], that of the cell it lies in, or of its own */
+/* The full map. A point without a label takes the results of the nearest corner of the smallest cell around it.
+ * in: label[points], REFINE_UNKNOWN where nothing was trained   out: source[points], the point whose results a point
+ * takes: itself where it is trained, and in an unfinished map where a corner of that cell is not; level[points], that
+ * of the cell, or of the point itself */
 void refine_fill(const struct job *job, const int *label, size_t *source, int *level);
 
 #endif

@@ -120,7 +120,7 @@ static void gram_of(const struct manifold *m, const double *gram, int n, const i
 /* Row i of the inverse from the coordinates that overlap with it.   out: g's entries from g->first[i] on */
 static void add_row(const struct manifold *m, const double *gram, int i, struct manifold_metric *g)
 {
-    int list[MANIFOLD_SELECTIONS_MAX], n = 0, own = 0;
+    int list[MANIFOLD_SELECTIONS_MAX] = {0}, n = 0, own = 0;
     for (int j = 0; j < m->coordinates; j++)
         if (overlap(&m->coordinate[i], &m->coordinate[j])) {
             own = j == i ? n : own;

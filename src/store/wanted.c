@@ -2,36 +2,40 @@
 
 #include "base/memory.h"
 #include "job/manifold.h"
+#include "job/outcome.h"
 #include "job/refine.h"
 
 #include <string.h>
 
-/* Results of a point's seeds: most of MOST kinds. */
+/* Results of a point's seeds. */
 struct votes {
     const struct job *job;
     size_t points;
     int kinds;
-    unsigned short *count;           /* [points][kinds] */
-    unsigned short *there;           /* [points] seeds whose run is there */
+    uint32_t *count;                 /* [points][kinds] */
+    uint32_t *there;                 /* [points] seeds whose run is there */
 };
-
-static size_t point_of(const struct job *job, size_t run)
-{
-    int position[JOB_AXES_MAX], seed;
-    job_locate(job, run, position, &seed);
-    return refine_point(job, position);
-}
 
 static enum status vote(void *context, size_t run, const struct record *r)
 {
     struct votes *v = context;
     const int winner = r->manifolds ? r->manifold[r->manifolds - 1].winner : -1;
     if (winner >= 0 && winner < v->kinds)
-        v->count[point_of(v->job, run) * (size_t)v->kinds + (size_t)winner]++;
+        v->count[refine_point_of(v->job, run) * (size_t)v->kinds + (size_t)winner]++;
     return STATUS_OK;
 }
 
-static int most(const struct votes *v, size_t point)
+/* As the map shows it: analysis/phase_map.c reassembles by the same labels. */
+static int most_frequent(const struct votes *v, size_t point)
+{
+    size_t count[OUTCOME_COUNT], often;
+    for (int o = 0; o < OUTCOME_COUNT; o++)
+        count[o] = v->count[point * (size_t)v->kinds + (size_t)o];
+    int most = outcome_most(count, &often);
+    return most < 0 || most == OUTCOME_FAILED ? REFINE_NONE : most;
+}
+
+static int winner_of(const struct votes *v, size_t point)
 {
     int best = REFINE_NONE;
     for (int k = 0; k < v->kinds; k++)
@@ -61,15 +65,15 @@ enum status wanted_labels(struct store *store, const struct job *job, const int 
     for (size_t r = 0; r < runs; r++) {
         if (outcome[r] < 0)
             continue;
-        size_t p = point_of(job, r);
+        size_t p = refine_point_of(job, r);
         v.there[p]++;
-        if (!by_winner && outcome[r] != OUTCOME_FAILED)
+        if (!by_winner)
             v.count[p * (size_t)v.kinds + (size_t)outcome[r]]++;
     }
     if (by_winner)
         status = store_read(store, job, vote, &v);
     for (size_t p = 0; p < v.points; p++)
-        label[p] = v.there[p] < job->seeds ? REFINE_UNKNOWN : most(&v, p);
+        label[p] = v.there[p] < (uint32_t)job->seeds ? REFINE_UNKNOWN : by_winner ? winner_of(&v, p) : most_frequent(&v, p);
     memory_free(v.count);
     memory_free(v.there);
     return status;
@@ -89,7 +93,7 @@ enum status wanted_runs(struct store *store, const struct job *job, const int *o
     enum status status = wanted_labels(store, job, outcome, label);
     *level = refine_wanted(job, label, of_point);
     for (size_t r = 0; r < runs; r++)
-        wanted[r] = of_point[point_of(job, r)];
+        wanted[r] = of_point[refine_point_of(job, r)];
     memory_free(label);
     memory_free(of_point);
     return status;

@@ -4,9 +4,9 @@
 
 #include "store/store.h"
 
-/* Labels of the points of a refined map: the most frequent winner, or outcome, over the seeds; of equals the first. A
- * point counts when all its seeds are there.   in: outcome[runs of the job] of store_scan   out: label[refine_points]
- * fails: STATUS_IO, STATUS_CORRUPT */
+/* Labels of the points of a refined map over the seeds: the most frequent winner, of equals the first; or the most
+ * frequent outcome, of equals the worse (outcome_most), where FAILED is no label. A point counts when all its seeds are
+ * there.   in: outcome[runs of the job] of store_scan   out: label[refine_points]   fails: STATUS_IO, STATUS_CORRUPT */
 enum status wanted_labels(struct store *store, const struct job *job, const int *outcome, int *label);
 
 /* out: wanted[runs of the job]; *level the level that is open (refine_wanted); both filled for jobs that are not

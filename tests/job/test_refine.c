@@ -182,6 +182,8 @@ TEST(runs_come_level_by_level_and_every_run_once)
         size_t p = refine_point(job, position);
         CHECK(refine_level(job, p) >= level);
         level = refine_level(job, p);
+        CHECK_INT(refine_point_of(job, r), p);
+        CHECK_INT(refine_run(job, p, seed), r);
         seen[(size_t)seed * points + p]++;
     }
     for (size_t i = 0; i < runs; i++)
@@ -211,6 +213,76 @@ TEST(a_job_without_levels_has_its_usual_order)
     int position[JOB_AXES_MAX], seed;
     job_locate(job, 4, position, &seed);
     CHECK(job->order == NULL && position[0] == 1 && seed == 1);
+    CHECK_INT(refine_point_of(job, 4), 1);
+    CHECK_INT(refine_run(job, 1, 1), 4);
     CHECK_INT(refine_level_end(job, 0), 6);
     job_free(job);
+}
+
+/* Costs differ by the slice: of every tile and all together as by the keys of each run. */
+TEST(tiles_of_a_refined_job_cost_what_their_runs_do)
+{
+    struct job *job = job_of("train.steps: [100, 900], train.lr: {from: 0, to: 1, points: 17}", 2, 1, 3);
+    struct plan *plan = plan_new(job);
+    struct spec *spec = memory_new(1, sizeof *spec);
+    uint64_t seed;
+    double all = 0.0;
+    for (size_t t = 0; t < plan->tiles; t++) {
+        double seconds = 0.0;
+        for (size_t i = 0; i < plan->tile[t].count; i++) {
+            job_run(job, plan->tile[t].first + i, spec, &seed);
+            seconds += plan_cost(spec).seconds;
+        }
+        CHECK_NEAR(plan->tile[t].seconds, seconds, 1e-12 * seconds);
+        all += seconds;
+    }
+    CHECK_NEAR(plan->seconds, all, 1e-12 * all);
+    memory_free(spec);
+    plan_free(plan);
+    job_free(job);
+    CHECK_INT(memory_balance(), 0);
+}
+
+/* A tile is lost: the cells that are judged are filled all the same, what lies around the hole is left as it is. */
+TEST(an_unfinished_map_is_filled_where_it_is_known)
+{
+    struct job *job = job_of(PLANE, 3, 1, 1);
+    size_t points = refine_points(job), *source = memory_new(points, sizeof *source), open = 0;
+    int *label = memory_new(points, sizeof *label), *level = memory_new(points, sizeof *level), position[2] = {8, 56};
+    train(job, circle, label);
+    label[refine_point(job, position)] = REFINE_UNKNOWN;
+    refine_fill(job, label, source, level);
+    for (size_t p = 0; p < points; p++) {
+        if (label[source[p]] == REFINE_UNKNOWN)
+            open++;
+        else
+            CHECK_INT(label[source[p]], label_at(job, p, circle));
+    }
+    printf("# %zu of %zu points without a value around one that is missing\n", open, points);
+    CHECK(open >= 1 && open <= 15 * 15);         /* within the four cells around it, 8 steps each */
+    memory_free(label), memory_free(level), memory_free(source);
+    job_free(job);
+}
+
+/* A strip narrower than a coarse cell: along the columns it falls between all corners, and no halo finds it; aslant it meets
+ * some, and is lost where it does not. */
+static int hidden_strip(const double *x) { return fabs(x[0] - 0.3125) < 0.025; }
+static int seen_strip(const double *x) { return fabs(x[0] - 0.3 - 0.1 * x[1]) < 0.025; }
+
+TEST(what_no_coarse_corner_sees_is_missed)
+{
+    struct job *job[2] = {job_of(PLANE, 3, 0, 1), job_of(PLANE, 3, 1, 1)};
+    size_t points = refine_points(job[0]), differ[2][2];
+    int *label = memory_new(points, sizeof *label);
+    for (int halo = 0; halo < 2; halo++)
+        for (int k = 0; k < 2; k++) {
+            size_t trained = train(job[halo], k ? seen_strip : hidden_strip, label);
+            differ[halo][k] = differing(job[halo], k ? seen_strip : hidden_strip, label);
+            printf("# halo %d, strip %s: %zu trained, %zu differ\n", halo, k ? "met" : "not met", trained, differ[halo][k]);
+        }
+    CHECK_INT(differ[0][0], 3 * 65);             /* columns 19 to 21 of 65, between the coarse columns 16 and 24 */
+    CHECK_INT(differ[1][0], 3 * 65);
+    CHECK(differ[1][1] <= differ[0][1]);
+    memory_free(label);
+    job_free(job[0]), job_free(job[1]);
 }

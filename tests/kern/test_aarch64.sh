@@ -33,7 +33,7 @@ build() {
     local source isa precision neon
     for source in src/base/{memory,status,stream,text,float_mode}.c src/job/{keys,kinds,manifold,shape}.c src/task/*.c \
         src/kern/*.c src/model/*.c; do
-        [ "$source" = src/kern/isa.c ] || compile "$source" "$(basename "$source" .c)" || return 1
+        [ "$source" = src/kern/isa.c ] || compile "$source" "$(tr / _ <<<"${source%.c}")" || return 1
     done
     for isa in neon scalar; do
         [ $isa = neon ] && neon=-DKERN_NEON || neon=
